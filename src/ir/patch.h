@@ -1,0 +1,42 @@
+// The only way in which passes change a graph. A patch adds nodes and constants, redirects uses, and removes what became
+// unused; graph outputs keep their names and are never lost.
+#ifndef TENON_IR_PATCH_H_
+#define TENON_IR_PATCH_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace tenon::ir {
+
+class Patch {
+ public:
+  explicit Patch(Graph& graph) : graph_(graph) {}
+
+  ValueId Constant(const std::string& name_hint, Tensor tensor);
+  /// A node with one output of the given type and shape, named after `name_hint`.
+  ValueId Node(std::string op, std::vector<ValueId> inputs, Attrs attrs, DType dtype, SymShape shape,
+               const std::string& name_hint);
+  /// A node with several outputs; `outputs` gives type and shape of each.
+  std::vector<ValueId> NodeN(std::string op, std::vector<ValueId> inputs, Attrs attrs,
+                             const std::vector<std::pair<DType, SymShape>>& outputs, const std::string& name_hint);
+
+  /// All uses of `old_value`, also as a graph output, become uses of `new_value`; an output keeps its name (by renaming
+  /// `new_value`, or through an Identity node when that one is itself an input, an output or a constant).
+  void Replace(ValueId old_value, ValueId new_value);
+  void SetInput(NodeId node, size_t index, ValueId value) { graph_.SetNodeInput(node, index, value); }
+  void SetAttr(NodeId node, std::string name, AttrValue value) { graph_.node(node).attrs.Set(std::move(name), std::move(value)); }
+  void SetOp(NodeId node, std::string op) { graph_.node(node).op = std::move(op); }
+
+  /// Removes nodes none of whose outputs is used, transitively, and unused constants. Returns the number of nodes removed.
+  int RemoveDead();
+
+ private:
+  Graph& graph_;
+};
+
+}  // namespace tenon::ir
+
+#endif  // TENON_IR_PATCH_H_
