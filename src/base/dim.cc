@@ -141,7 +141,7 @@ Dim Dim::Max(const Dim& a, const Dim& b) {
   if (a.is_const() && b.is_const()) return {std::max(a.constant_, b.constant_)};
   if (a.unknown_ || b.unknown_) return Unknown();
   if (a == b) return a;
-  const auto [x, y] = std::minmax(a.ToString(), b.ToString());
+  const auto [x, y] = std::minmax({a.ToString(), b.ToString()});
   return Symbol(fmt::format("max({},{})", x, y));
 }
 
@@ -149,7 +149,7 @@ Dim Dim::Min(const Dim& a, const Dim& b) {
   if (a.is_const() && b.is_const()) return {std::min(a.constant_, b.constant_)};
   if (a.unknown_ || b.unknown_) return Unknown();
   if (a == b) return a;
-  const auto [x, y] = std::minmax(a.ToString(), b.ToString());
+  const auto [x, y] = std::minmax({a.ToString(), b.ToString()});
   return Symbol(fmt::format("min({},{})", x, y));
 }
 
