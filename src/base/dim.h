@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,9 @@ class Dim {
   Dim(int64_t value) : constant_(value) {}           // NOLINT(google-explicit-constructor)
   static Dim Symbol(std::string name);               ///< a named symbol, or an atom with its canonical text
   static Dim Unknown();                              ///< equal to nothing, not even itself
+
+  /// Reads what ToString writes: Parse(d.ToString()) == d for every d with plain symbol names. kBadInput otherwise.
+  static Result<Dim> Parse(std::string_view text);
 
   bool is_unknown() const { return unknown_; }
   bool is_const() const { return !unknown_ && terms_.empty(); }
