@@ -9,6 +9,11 @@ set(TENON_FLAGS_avx512vnni ${TENON_FLAGS_avx512} -mavx512vnni)
 set(TENON_FLAGS_avx512bf16 ${TENON_FLAGS_avx512vnni} -mavx512bf16)
 set(TENON_FLAGS_amx ${TENON_FLAGS_avx512bf16} -mamx-tile -mamx-int8 -mamx-bf16)
 
+# Every unit test program, and nothing else: what the sanitizer builds need.
+if(TENON_TESTS)
+  add_custom_target(unit_tests)
+endif()
+
 add_library(tenon_flags INTERFACE)
 target_include_directories(tenon_flags INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${CMAKE_BINARY_DIR}/generated)
 target_compile_options(tenon_flags INTERFACE -Wall -Wextra -Wno-missing-field-initializers -ffp-contract=off)
@@ -49,5 +54,6 @@ function(tenon_library folder)
     target_link_libraries(${name}_test PRIVATE tenon_${name} GTest::gtest GTest::gtest_main GTest::gmock)
     target_compile_definitions(${name}_test PRIVATE TENON_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
     add_test(NAME ${name}_test COMMAND ${name}_test)
+    add_dependencies(unit_tests ${name}_test)
   endif()
 endfunction()
