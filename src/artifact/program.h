@@ -45,6 +45,7 @@ struct Program {
   std::vector<ValueIndex> outputs;
   std::vector<Step> steps;
   std::map<std::string, std::string> metadata;  ///< the source model's metadata_props (top level only)
+  std::map<std::string, std::pair<int64_t, int64_t>> ranges;  ///< declared bounds of input symbols, inclusive
 };
 
 /// Every index in range, every value produced once and before its uses, bodies present where the operator needs them.

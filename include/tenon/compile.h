@@ -1,0 +1,51 @@
+// Compiling models: model file in, artifact out.
+#ifndef TENON_COMPILE_H_
+#define TENON_COMPILE_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tenon/session.h"
+#include "tenon/status.h"
+
+namespace tenon {
+
+struct CompileOptions {
+  /// Per input, extents as text: "8" fixed, "n" a symbol, "1..8" a range, "-1" or "?" any. Empty: as the model says.
+  std::map<std::string, std::vector<std::string>> input_shapes;
+  int opt_level = 99;                          ///< 0 none, 1 basic, 2 extended (fusions), 3 layout, 99 all
+  std::vector<std::string> disabled_passes;
+  bool keep_initializer_inputs = false;        ///< initialisers that are also graph inputs stay overridable
+  bool external_weights = false;               ///< weights in "<out>.weights" beside the artifact
+  std::string command_line;                    ///< kept in the artifact as provenance
+};
+
+struct PassReport {
+  std::string name;
+  double ms = 0;
+  int changes = 0;
+  std::map<std::string, int> refusals;         ///< reason -> how often
+};
+
+struct CompileReport {
+  std::vector<PassReport> passes;
+  std::map<std::string, int> ops;              ///< operators of the optimised model
+  std::vector<std::string> notes;              ///< what the user should know, a line each
+  double import_ms = 0;
+  double total_ms = 0;
+};
+
+/// Compiles `model` (.onnx) into `out` (.tenon). The file appears whole or not at all.
+Result<CompileReport> Compile(const std::string& model, const std::string& out, const CompileOptions& options = {});
+
+/// Opens a model of any kind: `.tenon` directly; others are compiled on the fly and cached below `cache_dir` (empty:
+/// $XDG_CACHE_HOME/tenon; "none": compiled in memory, nothing written).
+Result<std::unique_ptr<Session>> OpenModel(const std::string& model, const CompileOptions& compile = {},
+                                           const SessionOptions& session = {}, const std::string& cache_dir = "");
+
+}  // namespace tenon
+
+#endif  // TENON_COMPILE_H_

@@ -1,0 +1,47 @@
+// The `.tenon` file.
+//
+//   header     128 bytes, little-endian: magic "TENONART", version, sizes and offsets, SHA-256 of metadata, SHA-256 of the header
+//   metadata   FlatBuffers (tenon.fbs): program, provenance, digests of the weight section in chunks
+//   weights    64-byte aligned tensors; in this file, or in "<file>.weights" when external
+//
+// Reading checks every offset, length and digest before use. Files are written to a temporary name and renamed.
+#ifndef TENON_ARTIFACT_ARTIFACT_H_
+#define TENON_ARTIFACT_ARTIFACT_H_
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "artifact/program.h"
+#include "base/mapped_file.h"
+
+namespace tenon::artifact {
+
+struct WriteOptions {
+  bool external_weights = false;
+  std::map<std::string, std::string> provenance;
+  std::string report;                        ///< JSON text shown by `tenon inspect`
+};
+
+/// Writes `program` to `path`; nothing is left behind on failure. kResourceLimit: disk full; kUsage: cannot be written there.
+Status Write(const Program& program, const std::string& path, const WriteOptions& options);
+
+struct Artifact {
+  Program program;                           ///< constants point into `weights`, which they keep alive
+  std::map<std::string, std::string> provenance;
+  std::string report;
+  std::shared_ptr<MappedFile> weights;       ///< null when there are none
+};
+
+/// Runs fn(i) for i in [0, n), possibly in parallel; used to spread digest checks over the caller's threads.
+using ForEach = std::function<void(int64_t n, const std::function<void(int64_t)>& fn)>;
+
+/// Reads and checks a whole artifact; weights stay on disk, mapped. kBadInput names the file and what is wrong with it.
+Result<Artifact> Read(const std::string& path, const ForEach& for_each = nullptr);
+
+/// True when the file begins like a `.tenon` file.
+bool LooksLikeArtifact(const std::string& path);
+
+}  // namespace tenon::artifact
+
+#endif  // TENON_ARTIFACT_ARTIFACT_H_
