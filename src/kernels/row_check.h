@@ -28,6 +28,13 @@ inline std::vector<View> Views(const std::vector<Tensor>& tensors) {
   return views;
 }
 
+/// Evaluate on tensors, with the row named, or the preferred one of this CPU.
+inline Result<std::vector<Tensor>> Eval(const std::string& op, const Attrs& attrs, const std::vector<Tensor>& in, int outputs = 1,
+                                        const std::string& row = "") {
+  hw::Team team(1);
+  return Evaluate(op, attrs, Views(in), outputs, hw::DetectIsa(), team, row);
+}
+
 /// |got - want| <= atol + rtol * |want|, element by element; NaN equals NaN.
 inline void ExpectClose(const Tensor& got, const Tensor& want, double rtol, double atol, const std::string& what) {
   ASSERT_EQ(got.dtype(), want.dtype()) << what;
