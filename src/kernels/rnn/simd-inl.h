@@ -41,22 +41,30 @@ static inline Vec Clip(Vec x, Vec bound) { return Min(bound, Max(Sub(Set(0.0f), 
 template <int kRows, int kVectors>
 static void Tile(const float* const* a, int64_t k, const float* panel, const float* init, float* const* out) {
   Vec acc[kRows][kVectors];
+#pragma GCC unroll 8
   for (int v = 0; v < kVectors; ++v) {
     const Vec start = init != nullptr ? Load(init + v * kLanes) : Set(0.0f);
+#pragma GCC unroll 8
     for (int i = 0; i < kRows; ++i) acc[i][v] = start;
   }
   const float* rows[kRows];
+#pragma GCC unroll 8
   for (int i = 0; i < kRows; ++i) rows[i] = a[i];
   for (int64_t j = 0; j < k; ++j) {
     Vec x[kRows];
+#pragma GCC unroll 8
     for (int i = 0; i < kRows; ++i) x[i] = Set(rows[i][j]);
+#pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) {
       const Vec w = Load(panel + v * kLanes);
+#pragma GCC unroll 8
       for (int i = 0; i < kRows; ++i) acc[i][v] = MulAdd(x[i], w, acc[i][v]);
     }
     panel += kVectors * kLanes;
   }
+#pragma GCC unroll 8
   for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) Store(out[i] + v * kLanes, acc[i][v]);
   }
 }
@@ -66,6 +74,7 @@ template <int kVectors>
 static void TileOneRow(const float* const* a, int64_t k, const float* panel, const float* init, float* const* out) {
   Vec even[kVectors];
   Vec odd[kVectors];
+#pragma GCC unroll 8
   for (int v = 0; v < kVectors; ++v) {
     even[v] = init != nullptr ? Load(init + v * kLanes) : Set(0.0f);
     odd[v] = Set(0.0f);
@@ -75,13 +84,17 @@ static void TileOneRow(const float* const* a, int64_t k, const float* panel, con
   for (; j + 2 <= k; j += 2) {
     const Vec x0 = Set(row[j]);
     const Vec x1 = Set(row[j + 1]);
+#pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) even[v] = MulAdd(x0, Load(panel + v * kLanes), even[v]);
+#pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) odd[v] = MulAdd(x1, Load(panel + (kVectors + v) * kLanes), odd[v]);
     panel += 2 * kVectors * kLanes;
   }
   if (j < k) {
+#pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) even[v] = MulAdd(Set(row[j]), Load(panel + v * kLanes), even[v]);
   }
+#pragma GCC unroll 8
   for (int v = 0; v < kVectors; ++v) Store(out[0] + v * kLanes, Add(even[v], odd[v]));
 }
 
