@@ -1,0 +1,44 @@
+"""Runs the real binary."""
+import json
+import os
+import re
+import subprocess
+
+import numpy as np
+
+from support import paths
+
+
+def tenon(*arguments, timeout=120, env=None, **options):
+    """Runs `tenon ARGUMENTS` with no standard input; text of stdout and stderr in the result."""
+    return subprocess.run([str(paths.TENON), *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, timeout=timeout, env={**os.environ, **(env or {})}, **options)
+
+
+def tenon_json(*arguments, **options):
+    """The one JSON document that `tenon ARGUMENTS --json` prints; the command must succeed."""
+    done = tenon(*arguments, "--json", **options)
+    assert done.returncode == 0, f"tenon {' '.join(map(str, arguments))}: exit {done.returncode}: {done.stdout}{done.stderr}"
+    return json.loads(done.stdout)
+
+
+def run_model(model, inputs, folder, *arguments, **options):
+    """Runs a model through files: (completed process, {output name: array}); the process may have failed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    flags = []
+    for index, (name, value) in enumerate(inputs.items()):
+        path = folder / f"input_{index}.npy"
+        np.save(path, np.asarray(value))
+        flags += ["--input", f"{name}={path}"]
+    done = tenon("run", model, *flags, "--output", folder / "out", "--json", *arguments, **options)
+    if done.returncode:
+        return done, {}
+    report = json.loads(done.stdout)
+    return done, {row["name"]: np.load(folder / "out" / re.split(r"[/\\]", row["file"])[-1]) for row in report["outputs"]}
+
+
+def error_line(done):
+    """The one-line message of a failed command."""
+    lines = [line for line in done.stderr.splitlines() if line.startswith("tenon: ")]
+    assert len(lines) == 1, f"expected one 'tenon: ...' line on stderr, got: {done.stderr!r}"
+    return lines[0]
