@@ -1,0 +1,17 @@
+// Gather and kin: elements or rows by index. An index may count from the end; one outside [-extent, extent) is kBadInput with
+// the operator, the index and the range, on every path, and nothing outside the tensors is ever touched.
+#ifndef TENON_KERNELS_GATHER_SCATTER_GATHER_SCATTER_H_
+#define TENON_KERNELS_GATHER_SCATTER_GATHER_SCATTER_H_
+
+#include "kernels/kernel.h"
+
+namespace tenon::kernels::gather_scatter {
+
+std::span<const OpKernels> Operators();
+
+/// out[a.., i.., b..] = data[a.., indices[i..], b..] with `axis` extents a before and b after.
+Status InferGather(const ShapeArgs& args);
+
+}  // namespace tenon::kernels::gather_scatter
+
+#endif  // TENON_KERNELS_GATHER_SCATTER_GATHER_SCATTER_H_
