@@ -1,0 +1,132 @@
+// ConstantFolding: nodes whose inputs are all known are evaluated now; small integer tensors whose elements the shape rules know
+// become constants; an If with a known condition is replaced by the branch it takes.
+#include <algorithm>
+
+#include "base/half.h"
+#include "passes/inline_body.h"
+#include "passes/pass.h"
+
+namespace tenon::passes {
+namespace {
+
+// Outputs up to here are folded whatever their inputs: never worth a step at run time.
+constexpr size_t kAlwaysFoldBytes = 64u << 10;
+// Beyond that an output may be this much larger than what it is made from; a broadcast constant only bloats the model.
+constexpr size_t kMaxGrowth = 4;
+
+size_t BytesOf(const ir::Value& v) { return v.constant.defined() ? v.constant.bytes() : 0; }
+
+bool InputsKnown(const Rewriter& r, NodeId id) {
+  for (ValueId v : r.node(id).inputs) {
+    if (v != kNone && !r.IsConst(v)) return false;
+  }
+  return true;
+}
+
+// An unknown size is not a large one: the check is made again on the result.
+bool WithinCap(const Rewriter& r, NodeId id, size_t out_bytes) {
+  if (out_bytes <= kAlwaysFoldBytes) return true;
+  size_t in_bytes = 0;
+  for (ValueId v : r.node(id).inputs) in_bytes += v == kNone ? 0 : BytesOf(r.value(v));
+  if (out_bytes <= in_bytes) return true;  // Transpose, Slice, Reshape, ... of weights
+  return out_bytes <= r.context().fold_cap_bytes && out_bytes / kMaxGrowth <= in_bytes;
+}
+
+size_t KnownOutputBytes(const Rewriter& r, NodeId id) {
+  size_t bytes = 0;
+  for (ValueId v : r.node(id).outputs) {
+    if (v == kNone) continue;
+    const auto shape = r.ShapeOf(v).ToShape();
+    if (!shape || r.TypeOf(v) == DType::kUndefined || !CheckedShape(shape->dims()).ok()) continue;
+    bytes += DTypeBytes(r.TypeOf(v), shape->num_elements());
+  }
+  return bytes;
+}
+
+bool MayFold(const Rewriter& r, NodeId id) {
+  const ir::Node& n = r.node(id);
+  // Quantised weights stay quantised for the fusions to see; FoldDequantizedWeights comes last.
+  if (n.op == "DequantizeLinear" || !n.bodies.empty() || n.outputs.empty()) return false;
+  if (ops::HasTrait(n.op, ops::kRandom) || kernels::FindOp(n.op) == nullptr) return false;
+  for (ValueId v : n.inputs) {
+    if (v != kNone && r.value(v).is_sequence) return false;
+  }
+  return std::none_of(n.outputs.begin(), n.outputs.end(), [&](ValueId v) { return v != kNone && r.value(v).is_sequence; });
+}
+
+// An output of the graph that is a constant needs a node to give it its name: leave those nodes as they are.
+bool AnyIsOutput(Rewriter& r, NodeId id) {
+  const auto& outs = r.node(id).outputs;
+  return std::any_of(outs.begin(), outs.end(), [&](ValueId v) { return v != kNone && r.graph().IsOutput(v); });
+}
+
+bool FoldNode(Rewriter& r, NodeId id) {
+  if (!InputsKnown(r, id) || !MayFold(r, id)) return false;
+  if (r.node(id).op == "Identity" && AnyIsOutput(r, id)) return false;
+  if (!WithinCap(r, id, KnownOutputBytes(r, id))) {
+    r.Refuse("the folded constant would be larger than the cap");
+    return false;
+  }
+  std::vector<View> in;
+  for (ValueId v : r.node(id).inputs) in.push_back(v == kNone ? View{} : r.value(v).constant.view());
+  const ir::Node& n = r.node(id);
+  auto out = kernels::Evaluate(n.op, n.attrs, in, static_cast<int>(n.outputs.size()), r.context().isa, *r.context().team);
+  if (!out.ok()) {
+    // Bad data (division by zero, index out of range) is reported at run time, as it would be without folding.
+    r.Refuse("could not be evaluated");
+    return false;
+  }
+  size_t bytes = 0;
+  for (const Tensor& t : *out) bytes += t.bytes();
+  if (!WithinCap(r, id, bytes)) {
+    r.Refuse("the folded constant would be larger than the cap");
+    return false;
+  }
+  const std::vector<ValueId> outputs = n.outputs;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i] == kNone || !(*out)[i].defined()) continue;
+    const std::string name = r.value(outputs[i]).name;
+    r.Replace(outputs[i], r.Constant(name, (*out)[i]));
+  }
+  return true;
+}
+
+template <typename T>
+Tensor TensorOf(const std::vector<int64_t>& values, const Shape& shape) {
+  std::vector<T> typed(values.begin(), values.end());
+  return Tensor::FromVector<T>(shape, typed);
+}
+
+// Shape arithmetic that the rules have already done.
+bool FoldKnownElements(Rewriter& r, NodeId id) {
+  if (r.node(id).outputs.size() != 1 || r.node(id).outputs[0] == kNone || !r.node(id).bodies.empty()) return false;
+  const ValueId out = r.Out(id);
+  if (!r.value(out).elements || ops::HasTrait(r.node(id).op, ops::kRandom)) return false;
+  const auto values = r.ConstInts(out);
+  const auto shape = r.ShapeOf(out).ToShape();
+  const DType t = r.TypeOf(out);
+  if (!values || !shape || shape->num_elements() != static_cast<int64_t>(values->size())) return false;
+  if (t != DType::kI64 && t != DType::kI32 && t != DType::kBool) return false;
+  if (r.node(id).op == "Identity" && AnyIsOutput(r, id)) return false;
+  const Tensor constant = t == DType::kI64   ? TensorOf<int64_t>(*values, *shape)
+                          : t == DType::kI32 ? TensorOf<int32_t>(*values, *shape)
+                                             : TensorOf<bool>(*values, *shape);
+  const std::string name = r.value(out).name;
+  r.Replace(out, r.Constant(name, constant));
+  return true;
+}
+
+bool TakeKnownBranch(Rewriter& r, NodeId id) {
+  if (r.node(id).op != "If" || !r.IsConst(r.In(id, 0)) || r.node(id).bodies.size() != 2) return false;
+  const View condition = r.value(r.In(id, 0)).constant.view();
+  if (condition.dtype != DType::kBool || condition.num_elements() != 1) return false;
+  const std::vector<ValueId>& in = r.node(id).inputs;
+  InlineBody(r, id, *condition.Data<bool>() ? 0 : 1, {in.begin() + 1, in.end()});
+  return true;
+}
+
+}  // namespace
+
+Status ConstantFolding(Rewriter& r) { return ApplyRules(r, {}, {TakeKnownBranch, FoldKnownElements, FoldNode}); }
+
+}  // namespace tenon::passes
