@@ -125,7 +125,9 @@ inline void ExpectClose(const View& got, const View& want, double rtol, double a
   }
 }
 
-inline double DefaultRtol(DType t) { return t == DType::kF16 ? 2e-3 : t == DType::kBF16 ? 1.6e-2 : t == DType::kF64 ? 1e-7 : 2e-5; }
+inline double DefaultRtol(DType t) {
+  return t == DType::kF16 ? 2e-3 : t == DType::kBF16 ? 1.6e-2 : t == DType::kF64 ? 1e-7 : 2e-5;
+}
 
 /// Runs a golden case on `row` (empty: the preferred one).
 inline void RunGolden(const Golden& g, hw::IsaMask isa, std::string_view row = {}) {

@@ -17,8 +17,8 @@ constexpr int64_t kThreadWork = 1 << 17;
 
 // A weight matrix as panels (simd.h), for some gates of the layer.
 struct Panels {
-  int vectors = 0;   // per panel
-  int blocks = 0;    // unit blocks per panel
+  int vectors = 0;  // per panel
+  int blocks = 0;   // unit blocks per panel
   int64_t k = 0;
   int64_t count = 0;
   std::shared_ptr<Buffer> buffer;
@@ -59,7 +59,9 @@ float Act(const GateArgs& g, const AnyGates& any, int which, float v) {
   return Activate(any.act[which], v > g.clip ? g.clip : v < -g.clip ? -g.clip : v);
 }
 
-float Pre(const GateArgs& g, int gate, int l) { return g.tile[gate * g.tile_stride + l] + g.x[gate * g.x_stride + l]; }
+float Pre(const GateArgs& g, int gate, int l) {
+  return g.tile[gate * g.tile_stride + l] + g.x[gate * g.x_stride + l];
+}
 
 void AnyRnn(const GateArgs& g) {
   const auto& any = *static_cast<const AnyGates*>(g.context);
@@ -109,22 +111,22 @@ void AnyLstm(const GateArgs& g) {
 // One direction's weights and gate functions.
 struct Direction {
   Panels w;
-  Panels r[2];                     // two phases for GRU without linear_before_reset, else one
+  Panels r[2];  // two phases for GRU without linear_before_reset, else one
   GateFunction gates[2] = {nullptr, nullptr};
-  std::vector<float> bias;         // [unit block][gate][lanes], summed W and R halves
-  std::vector<float> rb;           // GRU with linear_before_reset
-  std::vector<float> peephole;     // [3][padded]
+  std::vector<float> bias;      // [unit block][gate][lanes], summed W and R halves
+  std::vector<float> rb;        // GRU with linear_before_reset
+  std::vector<float> peephole;  // [3][padded]
   AnyGates any;
 };
 
 // The scratch of one direction, cut from the bytes that Run is handed.
 struct Scratch {
   float *h0, *h1, *c, *z, *scaled, *xg;
-  const float** x_rows;   // [block rows]
-  float** xg_rows;        // [block rows]
-  const float** h;        // [batch] state before the step
-  float** h_next;         // [batch]
-  int64_t* active;        // [batch]
+  const float** x_rows;  // [block rows]
+  float** xg_rows;       // [block rows]
+  const float** h;       // [batch] state before the step
+  float** h_next;        // [batch]
+  int64_t* active;       // [batch]
   size_t bytes;
 };
 
@@ -155,8 +157,8 @@ class Packed final : public Kernel {
     // Directions are independent: side by side when one step cannot feed the team.
     const int64_t step_work = e.batch * hidden_ * hidden_ * p_.gates;
     const int64_t all_work = step_work * e.seq;
-    const bool apart = p_.dirs == 2 && args.team.size() > 1 && all_work >= kThreadWork &&
-                       (args.team.size() == 2 || step_work < 4 * kThreadWork);
+    const bool apart =
+        p_.dirs == 2 && args.team.size() > 1 && all_work >= kThreadWork && (args.team.size() == 2 || step_work < 4 * kThreadWork);
     args.team.ParallelFor(p_.dirs, apart ? 1 : p_.dirs, [&](int64_t begin, int64_t end, int) {
       for (int64_t d = begin; d < end; ++d) RunDirection(args, e, static_cast<int>(d));
     });
@@ -167,7 +169,9 @@ class Packed final : public Kernel {
   bool ConsumedConstant(size_t i) const override { return i < 32 && (consumed_ >> i & 1) != 0; }
 
  private:
-  int64_t BlockSteps(const Extents& e) const { return std::max<int64_t>(1, std::min(e.seq, kBlockRows / std::max<int64_t>(1, e.batch))); }
+  int64_t BlockSteps(const Extents& e) const {
+    return std::max<int64_t>(1, std::min(e.seq, kBlockRows / std::max<int64_t>(1, e.batch)));
+  }
 
   Scratch Cut(std::byte* base, const Extents& e) const {
     size_t at = 0;
@@ -216,7 +220,9 @@ class Packed final : public Kernel {
   uint32_t consumed_ = 0;
 };
 
-bool Is(const Activation& a, ActivationKind kind) { return a.kind == kind; }
+bool Is(const Activation& a, ActivationKind kind) {
+  return a.kind == kind;
+}
 
 // Sets the gate functions: vector ones for the usual activations, scalar ones for the rest.
 void ChooseGates(const Params& p, const Simd& simd, Direction* dir) {
@@ -295,7 +301,8 @@ void Packed::ProjectX(const RunArgs& args, const Direction& dir, const Scratch& 
 }
 
 // The product of the active rows' states (phase 1: of their scaled states) with R, and the gates. xg: rows of this step by batch.
-void Packed::Phase(const RunArgs& args, const Direction& dir, const Scratch& s, int phase, int64_t active, const float* xg) const {
+void Packed::Phase(const RunArgs& args, const Direction& dir, const Scratch& s, int phase, int64_t active,
+                   const float* xg) const {
   const Panels& m = dir.r[phase];
   const int lanes = simd_.lanes;
   const int64_t row_width = p_.gates * padded_;
@@ -411,8 +418,8 @@ Result<std::unique_ptr<Kernel>> Make(const Problem& problem, const Simd& simd) {
   const Shape& w = problem.in[1].data->shape;
   const Shape& r = problem.in[2].data->shape;
   if (w.rank() != 3 || r.rank() != 3 || r[0] != p.dirs || w[0] != p.dirs || r[1] != p.gates * r[2] || w[1] != r[1]) {
-    return BadInput("W has shape {} and R {}; [{}, {}*hidden, in] and [{}, {}*hidden, hidden] needed", w.ToString(), r.ToString(), p.dirs,
-                    p.gates, p.dirs, p.gates);
+    return BadInput("W has shape {} and R {}; [{}, {}*hidden, in] and [{}, {}*hidden, hidden] needed", w.ToString(), r.ToString(),
+                    p.dirs, p.gates, p.dirs, p.gates);
   }
   auto kernel = std::make_unique<Packed>(p, simd, r[2], w[2]);
   TENON_RETURN_IF_ERROR(kernel->Prepare(problem));
@@ -430,7 +437,11 @@ Refusal CanPacked(const Problem& problem) {
   return nullptr;
 }
 
-Result<std::unique_ptr<Kernel>> MakePackedAvx2(const Problem& problem) { return Make(problem, kSimdAvx2); }
-Result<std::unique_ptr<Kernel>> MakePackedAvx512(const Problem& problem) { return Make(problem, kSimdAvx512); }
+Result<std::unique_ptr<Kernel>> MakePackedAvx2(const Problem& problem) {
+  return Make(problem, kSimdAvx2);
+}
+Result<std::unique_ptr<Kernel>> MakePackedAvx512(const Problem& problem) {
+  return Make(problem, kSimdAvx512);
+}
 
 }  // namespace tenon::kernels::rnn

@@ -54,10 +54,13 @@ Status ParseActivations(const Attrs& attrs, Params* p) {
   size_t next_beta = 0;
   for (size_t i = 0; i < want; ++i) {
     const std::string lower = Lower(names[i]);
-    const auto* found = std::find_if(std::begin(kActivations), std::end(kActivations), [&](const Named& n) { return n.name == lower; });
+    const auto* found =
+        std::find_if(std::begin(kActivations), std::end(kActivations), [&](const Named& n) { return n.name == lower; });
     if (found == std::end(kActivations)) {
-      return BadInput("activation '{}'; attribute activations; allowed: Relu, Tanh, Sigmoid, Affine, LeakyRelu, ThresholdedRelu, "
-                      "ScaledTanh, HardSigmoid, Elu, Softsign, Softplus", names[i]);
+      return BadInput(
+          "activation '{}'; attribute activations; allowed: Relu, Tanh, Sigmoid, Affine, LeakyRelu, ThresholdedRelu, "
+          "ScaledTanh, HardSigmoid, Elu, Softsign, Softplus",
+          names[i]);
     }
     Activation& a = p->activations[i];
     a = {found->kind, found->alpha, found->beta};
@@ -123,7 +126,8 @@ Status Infer(std::string_view op, const ShapeArgs& args) {
   TENON_RETURN_IF_ERROR(MeetAll(args, 4, "sequence_lens", {&batch}));
   for (size_t i = 5; i <= 6; ++i) {
     const char* what = i == 5 ? "initial_h" : "initial_c";
-    TENON_RETURN_IF_ERROR(p.batch_first ? MeetAll(args, i, what, {&batch, &dirs, &hidden}) : MeetAll(args, i, what, {&dirs, &batch, &hidden}));
+    TENON_RETURN_IF_ERROR(p.batch_first ? MeetAll(args, i, what, {&batch, &dirs, &hidden})
+                                        : MeetAll(args, i, what, {&dirs, &batch, &hidden}));
   }
   Dim peep_width = hidden.is_unknown() ? Dim::Unknown() : hidden * Dim(3);
   TENON_RETURN_IF_ERROR(MeetAll(args, 7, "P", {&dirs, &peep_width}));
@@ -169,9 +173,15 @@ Result<Params> ParseParams(std::string_view op, const Attrs& attrs) {
   return p;
 }
 
-Status InferRnn(const ShapeArgs& args) { return Infer("RNN", args); }
-Status InferGru(const ShapeArgs& args) { return Infer("GRU", args); }
-Status InferLstm(const ShapeArgs& args) { return Infer("LSTM", args); }
+Status InferRnn(const ShapeArgs& args) {
+  return Infer("RNN", args);
+}
+Status InferGru(const ShapeArgs& args) {
+  return Infer("GRU", args);
+}
+Status InferLstm(const ShapeArgs& args) {
+  return Infer("LSTM", args);
+}
 
 Extents ExtentsOf(const Params& p, const Shape& x, const Shape& r) {
   return {x[p.batch_first ? 1 : 0], x[p.batch_first ? 0 : 1], x[2], r[2]};

@@ -8,7 +8,8 @@ namespace {
 template <typename T>
 class RowCell {
  public:
-  RowCell(const Params& p, const Extents& e, int dir, std::span<const View> in) : p_(p), e_(e), act_(&p.activations[static_cast<size_t>(dir * p.functions)]) {
+  RowCell(const Params& p, const Extents& e, int dir, std::span<const View> in)
+      : p_(p), e_(e), act_(&p.activations[static_cast<size_t>(dir * p.functions)]) {
     const int64_t gh = p.gates * e.hidden;
     w_ = in[1].Data<T>() + dir * gh * e.in;
     r_ = in[2].Data<T>() + dir * gh * e.hidden;
@@ -32,7 +33,9 @@ class RowCell {
 
  private:
   static size_t U(int64_t i) { return static_cast<size_t>(i); }
-  static double D(T v) { return static_cast<double>(static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(v)); }
+  static double D(T v) {
+    return static_cast<double>(static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(v));
+  }
 
   double X(const T* x, int gate, int64_t j) const {
     const T* w = w_ + (gate * e_.hidden + j) * e_.in;
@@ -91,8 +94,10 @@ class RowCell {
 
 template <typename T>
 T FromDouble(double v) {
-  if constexpr (std::is_same_v<T, double>) return v;
-  else return T(static_cast<float>(v));
+  if constexpr (std::is_same_v<T, double>)
+    return v;
+  else
+    return T(static_cast<float>(v));
 }
 
 template <typename T>
@@ -101,8 +106,10 @@ std::vector<double> State(const View& v, int64_t offset, int64_t n) {
   if (!v.present()) return out;
   for (int64_t i = 0; i < n; ++i) {
     const T raw = v.Data<T>()[offset + i];
-    if constexpr (std::is_same_v<T, double>) out[static_cast<size_t>(i)] = raw;
-    else out[static_cast<size_t>(i)] = static_cast<float>(raw);
+    if constexpr (std::is_same_v<T, double>)
+      out[static_cast<size_t>(i)] = raw;
+    else
+      out[static_cast<size_t>(i)] = static_cast<float>(raw);
   }
   return out;
 }
@@ -117,7 +124,9 @@ void RunAll(const Params& p, const RunArgs& args) {
   const Extents e = ExtentsOf(p, args.in[0].shape, args.in[2].shape);
   const Offsets o = OffsetsOf(p, e);
   const auto in = [&](size_t i) { return args.Has(i) ? args.in[i] : View{}; };
-  const auto out = [&](size_t i) -> T* { return i < args.out.size() && args.out[i].present() ? args.out[i].template Data<T>() : nullptr; };
+  const auto out = [&](size_t i) -> T* {
+    return i < args.out.size() && args.out[i].present() ? args.out[i].template Data<T>() : nullptr;
+  };
   T* const y = out(0);
   for (int d = 0; d < p.dirs; ++d) {
     for (int64_t b = 0; b < e.batch; ++b) {
@@ -143,7 +152,8 @@ class Reference final : public Kernel {
   Status Run(const RunArgs& args) const override {
     const int64_t seq = args.in[0].shape[p_.batch_first ? 1 : 0];
     TENON_RETURN_IF_ERROR(CheckLengths(args.Has(4) ? args.in[4] : View{}, seq));
-    const bool known = DispatchDType<TENON_FLOAT_TYPES>(args.in[0].dtype, [&](auto tag) { RunAll<typename decltype(tag)::type>(p_, args); });
+    const bool known =
+        DispatchDType<TENON_FLOAT_TYPES>(args.in[0].dtype, [&](auto tag) { RunAll<typename decltype(tag)::type>(p_, args); });
     return known ? Status::Ok() : Unsupported("element type {} of X", DTypeName(args.in[0].dtype));
   }
 

@@ -22,14 +22,14 @@ struct Params {
   Cell cell = Cell::kRnn;
   int gates = 1;
   int dirs = 1;
-  bool reverse[2] = {false, false};            ///< of direction 0 and 1
-  std::array<Activation, 6> activations;       ///< [direction * functions + k], k = f, g, h
-  int functions = 1;                           ///< activations per direction
-  float clip = 0;                              ///< bound on the input of every activation; infinity for none
+  bool reverse[2] = {false, false};       ///< of direction 0 and 1
+  std::array<Activation, 6> activations;  ///< [direction * functions + k], k = f, g, h
+  int functions = 1;                      ///< activations per direction
+  float clip = 0;                         ///< bound on the input of every activation; infinity for none
   bool input_forget = false;
   bool linear_before_reset = false;
-  bool batch_first = false;                    ///< layout 1
-  int64_t hidden = 0;                          ///< 0: not given, taken from R
+  bool batch_first = false;  ///< layout 1
+  int64_t hidden = 0;        ///< 0: not given, taken from R
 };
 
 /// `op` is RNN, GRU or LSTM. kBadInput for unknown words and numbers out of range.
@@ -47,9 +47,9 @@ Extents ExtentsOf(const Params& p, const Shape& x, const Shape& r);
 
 /// Element offsets within X, Y and the states, for both layouts.
 struct Offsets {
-  int64_t x_t, x_b;        ///< X: per step, per batch row
-  int64_t y_t, y_d, y_b;   ///< Y
-  int64_t s_d, s_b;        ///< initial_h, initial_c, Y_h, Y_c
+  int64_t x_t, x_b;       ///< X: per step, per batch row
+  int64_t y_t, y_d, y_b;  ///< Y
+  int64_t s_d, s_b;       ///< initial_h, initial_c, Y_h, Y_c
 };
 Offsets OffsetsOf(const Params& p, const Extents& e);
 

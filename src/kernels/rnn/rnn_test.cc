@@ -8,7 +8,9 @@
 namespace tenon::kernels::rnn {
 namespace {
 
-TEST(Rnn, OnnxNodeCases) { testing::RunGoldens("rnn.golden", 12); }
+TEST(Rnn, OnnxNodeCases) {
+  testing::RunGoldens("rnn.golden", 12);
+}
 
 Tensor Random(std::mt19937& rng, const Shape& shape, float scale = 1) {
   std::vector<float> v(static_cast<size_t>(shape.num_elements()));
@@ -62,8 +64,8 @@ void Compare(const Case& c, std::mt19937& rng) {
   ASSERT_TRUE(want.ok()) << want.status().message();
   for (const Row& row : FindOp(c.op)->rows) {
     if (row.needs == 0 || !hw::Covers(hw::DetectIsa(), row.needs)) continue;
-    SCOPED_TRACE(fmt::format("{} {} seq {} batch {} in {} hidden {} layout {}", row.name, c.direction, c.seq, c.batch, c.in, c.hidden,
-                             c.layout));
+    SCOPED_TRACE(fmt::format("{} {} seq {} batch {} in {} hidden {} layout {}", row.name, c.direction, c.seq, c.batch, c.in,
+                             c.hidden, c.layout));
     const auto got = Evaluate(c.op, attrs, in, outputs, hw::DetectIsa(), team, row.name);
     ASSERT_TRUE(got.ok()) << got.status().message();
     for (int i = 0; i < outputs; ++i) testing::ExpectClose((*got)[i].view(), (*want)[i].view(), 1e-5, 1e-5);
@@ -91,7 +93,9 @@ TEST(Rnn, RowsAgreeWithReference) {
     c.attrs.Set("input_forget", static_cast<int64_t>(rng() % 4 == 0));
     if (rng() % 4 == 0 && c.direction != "bidirectional") {
       const std::vector<std::string> all = {"HardSigmoid", "ScaledTanh", "Affine"};
-      c.attrs.Set("activations", std::vector<std::string>(all.begin(), all.begin() + (c.op == "LSTM" ? 3 : c.op == "GRU" ? 2 : 1)));
+      c.attrs.Set("activations", std::vector<std::string>(all.begin(), all.begin() + (c.op == "LSTM"  ? 3
+                                                                                      : c.op == "GRU" ? 2
+                                                                                                      : 1)));
       c.attrs.Set("activation_alpha", std::vector<float>{0.3f, 0.9f, 0.5f});
     }
     Compare(c, rng);
@@ -160,8 +164,12 @@ TEST(Rnn, RefusesBadInput) {
   wrong[3] = Random(rng, {1, 23});
   EXPECT_EQ(run(wrong, {}), Code::kBadInput);
   for (const auto& [name, value] : std::initializer_list<std::pair<const char*, AttrValue>>{
-           {"direction", std::string("sideways")}, {"layout", int64_t{2}}, {"hidden_size", int64_t{-1}}, {"clip", -1.0f},
-           {"hidden_size", int64_t{5}}, {"activations", std::vector<std::string>{"Sigmoid"}},
+           {"direction", std::string("sideways")},
+           {"layout", int64_t{2}},
+           {"hidden_size", int64_t{-1}},
+           {"clip", -1.0f},
+           {"hidden_size", int64_t{5}},
+           {"activations", std::vector<std::string>{"Sigmoid"}},
            {"activations", std::vector<std::string>{"Sigmoid", "Nonsense"}}}) {
     Attrs attrs;
     attrs.Set(name, value);

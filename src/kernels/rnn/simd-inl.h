@@ -19,7 +19,9 @@ static inline Vec Exp(Vec x) {
   return Exp2Scale(p, n);
 }
 
-static inline Vec Sigmoid(Vec x) { return Div(Set(1.0f), Add(Set(1.0f), Exp(Sub(Set(0.0f), x)))); }
+static inline Vec Sigmoid(Vec x) {
+  return Div(Set(1.0f), Add(Set(1.0f), Exp(Sub(Set(0.0f), x))));
+}
 
 // tanh after Cephes (tanhf): an odd polynomial below 0.625, (1 - e) / (1 + e) with e = exp(-2|x|) above.
 static inline Vec Tanh(Vec x) {
@@ -36,7 +38,9 @@ static inline Vec Tanh(Vec x) {
   return Select(Less(a, Set(0.625f)), near, far);
 }
 
-static inline Vec Clip(Vec x, Vec bound) { return Min(bound, Max(Sub(Set(0.0f), bound), x)); }
+static inline Vec Clip(Vec x, Vec bound) {
+  return Min(bound, Max(Sub(Set(0.0f), bound), x));
+}
 
 template <int kRows, int kVectors>
 static void Tile(const float* const* a, int64_t k, const float* panel, const float* init, float* const* out) {
@@ -113,11 +117,17 @@ static void Product(int rows, const float* const* a, int64_t k, const float* pan
   }
 }
 
-static inline Vec Pre(const GateArgs& g, int gate) { return Add(Load(g.tile + gate * g.tile_stride), Load(g.x + gate * g.x_stride)); }
+static inline Vec Pre(const GateArgs& g, int gate) {
+  return Add(Load(g.tile + gate * g.tile_stride), Load(g.x + gate * g.x_stride));
+}
 
-static void RnnTanh(const GateArgs& g) { Store(g.h_next, Tanh(Clip(Pre(g, 0), Set(g.clip)))); }
+static void RnnTanh(const GateArgs& g) {
+  Store(g.h_next, Tanh(Clip(Pre(g, 0), Set(g.clip))));
+}
 
-static void RnnRelu(const GateArgs& g) { Store(g.h_next, Max(Set(0.0f), Clip(Pre(g, 0), Set(g.clip)))); }
+static void RnnRelu(const GateArgs& g) {
+  Store(g.h_next, Max(Set(0.0f), Clip(Pre(g, 0), Set(g.clip))));
+}
 
 static void GruLinear(const GateArgs& g) {
   const Vec clip = Set(g.clip);

@@ -20,16 +20,16 @@ struct GateArgs {
   int64_t tile_stride;
   const float* x;
   int64_t x_stride;
-  const float* h;             ///< state before the step
-  float* h_next;              ///< state after it; may not alias h
-  float* c;                   ///< LSTM: cell, updated in place
-  const float* peephole;      ///< LSTM: i, o, f at peephole_stride, or null
+  const float* h;         ///< state before the step
+  float* h_next;          ///< state after it; may not alias h
+  float* c;               ///< LSTM: cell, updated in place
+  const float* peephole;  ///< LSTM: i, o, f at peephole_stride, or null
   int64_t peephole_stride;
-  const float* rb;            ///< GRU with linear_before_reset: recurrent bias of gate h
-  float* z;                   ///< GRU without: phase 0 writes z and scaled = r*h, phase 1 reads z
+  const float* rb;  ///< GRU with linear_before_reset: recurrent bias of gate h
+  float* z;         ///< GRU without: phase 0 writes z and scaled = r*h, phase 1 reads z
   float* scaled;
   float clip;
-  const void* context;        ///< for gate functions that know more than these fields
+  const void* context;  ///< for gate functions that know more than these fields
 };
 using GateFunction = void (*)(const GateArgs&);
 

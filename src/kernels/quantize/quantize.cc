@@ -1,0 +1,37 @@
+// Table of the quantisation family.
+#include "kernels/quantize/quantize.h"
+
+#include "kernels/kernel_util.h"
+
+namespace tenon::kernels::quantize {
+namespace {
+
+constexpr GroupedRow kTable[] = {
+#define KERNEL(op, name, needs, can, make) {op, {name, needs, can, make}},
+#include "kernels/quantize/kernels.inc"
+#undef KERNEL
+};
+
+}  // namespace
+
+std::span<const OpKernels> Operators() {
+  static const auto quantize = RowsOf(kTable, "QuantizeLinear");
+  static const auto dequantize = RowsOf(kTable, "DequantizeLinear");
+  static const auto dynamic = RowsOf(kTable, "DynamicQuantizeLinear");
+  static const auto matmul = RowsOf(kTable, "MatMulInteger");
+  static const auto qmatmul = RowsOf(kTable, "QLinearMatMul");
+  static const auto conv = RowsOf(kTable, "ConvInteger");
+  static const auto qconv = RowsOf(kTable, "QLinearConv");
+  static const OpKernels operators[] = {
+      {"QuantizeLinear", InferQuantize, quantize, 2, 3, 1, 1},
+      {"DequantizeLinear", InferDequantize, dequantize, 2, 3, 1, 1},
+      {"DynamicQuantizeLinear", InferDynamicQuantize, dynamic, 1, 1, 1, 3},
+      {"MatMulInteger", InferMatMulInteger, matmul, 2, 4, 1, 1},
+      {"QLinearMatMul", InferQLinearMatMul, qmatmul, 8, 8, 1, 1},
+      {"ConvInteger", InferConvInteger, conv, 2, 4, 1, 1},
+      {"QLinearConv", InferQLinearConv, qconv, 8, 9, 1, 1},
+  };
+  return operators;
+}
+
+}  // namespace tenon::kernels::quantize
