@@ -1,0 +1,143 @@
+"""Field cases through the whole of Tenon: what users of comparable tools have hit, one test each, named by its id."""
+import numpy as np
+import pytest
+
+from support import build_model, command, compare, library, models
+
+F = build_model
+LEVELS = (0, 1, 2, 3, 99)
+
+
+def at_every_level(path, inputs, want, **options):
+    for level in LEVELS:
+        with library.open_model(path, cache_dir="none", opt_level=level, **options) as session:
+            got = session.run_named(inputs)
+        assert list(got) == list(want)
+        for name in want:
+            compare.assert_equal(got[name], want[name], f"level {level}, {name}", 1e-5, 1e-6)
+
+
+@pytest.mark.parametrize("also", ("t2", "t3"))
+def test_G01_fusion_keeps_a_tensor_that_is_also_an_output(tmp_path, also):
+    nodes = [F.node("Mul", ["t1", "k"], ["t2"]), F.node("Sigmoid", ["t2"], ["t3"]), F.node("Mul", ["t2", "t3"], ["t4"])]
+    path = F.model(tmp_path / "m.onnx", nodes, [F.value("t1", ["n", 3])], [F.value("t4", ["n", 3]), F.value(also, ["n", 3])],
+                   {"k": np.array([0.5, 2, -1], np.float32)})
+    x = {"t1": models.floats(2, 3)}
+    at_every_level(path, x, models.reference(path, x))
+
+
+def test_G02_fusion_does_not_run_a_shared_product_twice(tmp_path):
+    nodes = [F.node("MatMul", ["x", "w"], ["p"]), F.node("Mul", ["p", "k"], ["scaled"]), F.node("Add", ["p", "scaled"], ["y"])]
+    path = F.model(tmp_path / "m.onnx", nodes, [F.value("x", ["n", 8])], [F.value("y", ["n", 4]), F.value("scaled", ["n", 4])],
+                   {"w": models.floats(8, 4, seed=1), "k": np.array(0.25, np.float32)})
+    x = {"x": models.floats(3, 8)}
+    at_every_level(path, x, models.reference(path, x))
+    ops = command.tenon_json("inspect", path, "--stage", "optimized")["ops"]
+    assert sum(count for op, count in ops.items() if "MatMul" in op or "Gemm" in op) == 1, ops
+
+
+@pytest.mark.parametrize("middle", ("Identity", "Dropout", "Cast"))
+def test_G04_fusion_leaves_no_dangling_edge(tmp_path, middle):
+    attributes = {"to": F.F32} if middle == "Cast" else {}
+    nodes = [F.node(middle, ["x"], ["mid"], **attributes), F.node("Div", ["one", "one"], ["unit"]),
+             F.node("Mul", ["unit", "mid"], ["product"]), F.node("Add", ["product", "zero"], ["y"])]
+    path = F.model(tmp_path / "m.onnx", nodes, [F.value("x", [2, 3])], [F.value("y", [2, 3])],
+                   {"one": np.array(1, np.float32), "zero": np.array(0, np.float32)})
+    x = {"x": models.floats(2, 3)}
+    at_every_level(path, x, {"y": x["x"]})
+
+
+@pytest.fixture
+def listed_weights(tmp_path):
+    """A model whose weights are also listed as inputs, as old exporters did."""
+    weights = {"w": models.floats(4, 3, seed=1), "b": models.floats(3, seed=2)}
+    nodes = [F.node("MatMul", ["x", "w"], ["p"]), F.node("Add", ["p", "b"], ["y"])]
+    inputs = [F.value("x", ["n", 4]), F.value("w", [4, 3]), F.value("b", [3])]
+    return F.model(tmp_path / "m.onnx", nodes, inputs, [F.value("y", ["n", 3])], weights), weights
+
+
+def test_G10_weights_listed_as_inputs_are_frozen_and_folded(listed_weights):
+    path, weights = listed_weights
+    x = models.floats(2, 4)
+    at_every_level(path, {"x": x}, {"y": x @ weights["w"] + weights["b"]})
+    report = command.tenon_json("inspect", path, "--stage", "optimized")
+    assert [row["name"] for row in report["inputs"]] == ["x"]
+    assert sum(report["ops"].values()) == 1, "fused although the weights were listed as inputs"
+    done = command.tenon("run", path, "--input", "x=ones", "--shape", "x=1x4")
+    lines = [line for line in done.stderr.splitlines() if line.strip()]
+    assert done.returncode == 0 and len(lines) <= 2, "one summary at most, not a line a weight"
+
+
+def test_G10_a_caller_may_still_feed_them_when_asked_to_keep_them(listed_weights):
+    path, weights = listed_weights
+    x, other = models.floats(2, 4), models.floats(3, seed=9)
+    options = {"keep_initializer_inputs": True}
+    at_every_level(path, {"x": x}, {"y": x @ weights["w"] + weights["b"]}, **options)
+    at_every_level(path, {"x": x, "b": other}, {"y": x @ weights["w"] + other}, **options)
+
+
+def test_G12_one_symbol_two_sizes_is_an_error_that_names_it(tmp_path):
+    nodes = [F.node("Relu", ["a"], ["ra"]), F.node("Relu", ["b"], ["rb"])]
+    path = F.model(tmp_path / "m.onnx", nodes, [F.value("a", [16, "width"]), F.value("b", [16, "width"])],
+                   [F.value("ra", [16, "width"]), F.value("rb", [16, "width"])])
+    a, b = models.floats(16, 1024), models.floats(16, 1023, seed=1)
+    with library.open_model(path, cache_dir="none") as session:
+        with pytest.raises(library.TenonError, match="width") as caught:
+            session.run({"a": a, "b": b})
+        assert caught.value.code == 2
+        got = session.run_named({"a": a, "b": a})
+        np.testing.assert_array_equal(got["ra"], np.maximum(a, 0))
+    done, _ = command.run_model(path, {"a": a, "b": b}, tmp_path / "cli")
+    assert done.returncode == 2 and "width" in done.stdout + done.stderr
+
+
+M = np.iinfo(np.int64)
+SLICES = [  # start, end, step, right answer over [0..9]
+    (9, 0, -1, [9, 8, 7, 6, 5, 4, 3, 2, 1]), (9, 2, -1, [9, 8, 7, 6, 5, 4, 3]), (9, 0, -3, [9, 6, 3]), (0, 5, -1, []),
+    (-1, M.max, -1, []), (9, M.min, -1, [9, 8, 7, 6, 5, 4, 3, 2, 1, 0]), (-1, M.min, -1, [9, 8, 7, 6, 5, 4, 3, 2, 1, 0]),
+    (M.max, M.min, -1, [9, 8, 7, 6, 5, 4, 3, 2, 1, 0]), (M.min, M.max, 1, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]), (-3, -1, 1, [7, 8]),
+    (0, -10, 1, []), (-10, M.max, 1, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]), (9, M.min, M.min, [9]), (0, M.max, M.max, [0]),
+]
+
+
+@pytest.mark.parametrize("known", (True, False), ids=("constant", "fed"))
+@pytest.mark.parametrize("start,end,step,want", SLICES)
+def test_N08_slice(tmp_path, start, end, step, want, known):
+    values = {"start": np.array([start]), "end": np.array([end]), "axis": np.array([0]), "step": np.array([step])}
+    inputs = [F.value("x", ["n"])] + ([] if known else [F.value(k, [1], F.I64) for k in values])
+    path = F.model(tmp_path / "m.onnx", [F.node("Slice", ["x", *values], ["y"])], inputs, [F.value("y", ["m"])], values if known else None)
+    x = {"x": np.arange(10, dtype=np.float32), **({} if known else values)}
+    at_every_level(path, x, {"y": np.array(want, np.float32)})
+
+
+def test_N08_slice_of_a_matrix(tmp_path):
+    values = {"start": np.array([2]), "end": np.array([0]), "axis": np.array([0]), "step": np.array([-1])}
+    path = F.model(tmp_path / "m.onnx", [F.node("Slice", ["x", *values], ["y"])], [F.value("x", [3, 4])], [F.value("y", ["m", 4])], values)
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    at_every_level(path, {"x": x}, {"y": x[[2, 1]]})
+
+
+@pytest.mark.parametrize("isa", ("baseline", "avx2", "avx512", "avx512vnni", "amx", "native"))
+@pytest.mark.parametrize("constant", (True, False), ids=("weights", "fed"))
+def test_N19_u8s8_does_not_saturate(tmp_path, isa, constant):
+    if command.tenon("version", env={"TENON_ISA": isa}).returncode == 2:
+        pytest.skip(f"this CPU lacks {isa}")
+    import onnx
+    depth, columns = 70, 33
+    a = np.full((3, depth), 255, np.uint8)
+    b = np.full((depth, columns), 127, np.int8)
+    b[:, 1::2] = -128
+    inputs = [F.value("a", ["m", depth], onnx.TensorProto.UINT8)]
+    inputs += [] if constant else [F.value("b", [depth, columns], onnx.TensorProto.INT8)]
+    path = F.model(tmp_path / "m.onnx", [F.node("MatMulInteger", ["a", "b"], ["y"])], inputs,
+                   [F.value("y", ["m", columns], onnx.TensorProto.INT32)], {"b": b} if constant else None)
+    done, got = command.run_model(path, {"a": a} if constant else {"a": a, "b": b}, tmp_path / "run", env={"TENON_ISA": isa})
+    assert done.returncode == 0, done.stdout + done.stderr
+    np.testing.assert_array_equal(got["y"], a.astype(np.int32) @ b.astype(np.int32))
+
+
+def test_N19_the_pair_of_the_report(tmp_path):
+    import onnx
+    path = F.model(tmp_path / "m.onnx", [F.node("MatMulInteger", ["a", "b"], ["y"])], [F.value("a", [1, 2], onnx.TensorProto.UINT8)],
+                   [F.value("y", [1, 1], onnx.TensorProto.INT32)], {"b": np.array([[127], [127]], np.int8)})
+    at_every_level(path, {"a": np.array([[255, 255]], np.uint8)}, {"y": np.array([[64770]], np.int32)})

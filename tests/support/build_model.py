@@ -1,0 +1,46 @@
+"""Small ONNX models for tests, written with the `onnx` package."""
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+F32, I64 = TensorProto.FLOAT, TensorProto.INT64
+
+
+def value(name, shape, dtype=F32):
+    return helper.make_tensor_value_info(name, dtype, shape)
+
+
+def model(path, nodes, inputs, outputs, weights=None, opset=18, name="test"):
+    """Writes and returns `path`. `weights`: {name: array}."""
+    initializers = [numpy_helper.from_array(np.asarray(array), key) for key, array in (weights or {}).items()]
+    graph = helper.make_graph(nodes, name, inputs, outputs, initializers)
+    built = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
+    onnx.checker.check_model(built)
+    path.write_bytes(built.SerializeToString())
+    return path
+
+
+def node(op, inputs, outputs, **attributes):
+    return helper.make_node(op, inputs, outputs, **attributes)
+
+
+def small_net(path):
+    """x [batch, 4] -> Relu(x W + b) -> y [batch, 3]."""
+    rng = np.random.default_rng(0)
+    weights = {"w": rng.standard_normal((4, 3)).astype(np.float32), "b": rng.standard_normal(3).astype(np.float32)}
+    nodes = [node("MatMul", ["x", "w"], ["xw"]), node("Add", ["xw", "b"], ["sum"]), node("Relu", ["sum"], ["y"])]
+    return model(path, nodes, [value("x", ["batch", 4])], [value("y", ["batch", 3])], weights), weights
+
+
+def conv_net(path):
+    """x [1, 3, h, w] -> three convolutions with a residual -> mean over h and w -> y [1, 8]: what M01 runs at random sizes."""
+    rng = np.random.default_rng(1)
+
+    def weight(*shape):
+        return (rng.standard_normal(shape) * 0.2).astype(np.float32)
+
+    weights = {"w1": weight(8, 3, 3, 3), "w2": weight(8, 8, 3, 3), "w3": weight(8, 1, 3, 3), "axes": np.array([2, 3])}
+    nodes = [node("Conv", ["x", "w1"], ["a"], pads=[1] * 4, strides=[2, 2]), node("Relu", ["a"], ["b"]),
+             node("Conv", ["b", "w2"], ["c"], pads=[1] * 4), node("Add", ["c", "b"], ["d"]), node("Relu", ["d"], ["e"]),
+             node("Conv", ["e", "w3"], ["f"], pads=[1] * 4, group=8), node("ReduceMean", ["f", "axes"], ["y"], keepdims=0)]
+    return model(path, nodes, [value("x", [1, 3, "h", "w"])], [value("y", [1, 8])], weights)
