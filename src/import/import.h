@@ -1,0 +1,52 @@
+// The face of import/: bytes of a model file to an ir::Graph in canonical (newest ONNX) operators.
+#ifndef TENON_IMPORT_IMPORT_H_
+#define TENON_IMPORT_IMPORT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace tenon::import {
+
+struct ImportOptions {
+  /// Initialisers that are also graph inputs stay inputs (their values go to ImportReport::input_defaults) instead of
+  /// becoming constants. Constants are what optimisation needs, so that is the default.
+  bool keep_initializer_inputs = false;
+  /// External data files with more than one hard link are refused: such a link may lead out of the model's directory.
+  bool allow_hard_links = false;
+  /// Largest tensor that is written out where the file holds less than its elements (sparse initialisers).
+  size_t max_expanded_bytes = size_t{256} << 20;
+  /// Nodes in all graphs together, after functions are inlined.
+  int64_t max_nodes = int64_t{1} << 20;
+};
+
+struct ImportReport {
+  int64_t ir_version = 0;
+  std::string producer;                          ///< "pytorch 2.1.0"; empty when the file does not say
+  std::map<std::string, int64_t> opsets;         ///< domain ("" is ai.onnx) to version
+  std::map<std::string, Tensor> input_defaults;  ///< with keep_initializer_inputs
+  std::vector<std::string> notes;                ///< one line each, for the user
+};
+
+/// Reads an ONNX model. External data is looked up in the model's directory and nowhere else, and mapped, not copied.
+/// Succeeds for models with unknown operators (so that they can be inspected): see CheckSupported.
+/// Errors: kBadInput for a missing, damaged or contradictory file, kUnsupported for valid constructs that have no
+/// counterpart here, kResourceLimit beyond the options' limits.
+Result<ir::Graph> ImportOnnx(const std::string& path, const ImportOptions& options = {}, ImportReport* report = nullptr);
+
+/// The same for a model in memory. `base_dir` is where external data lies; empty: a model with external data is refused.
+Result<ir::Graph> ImportOnnxBytes(std::string_view bytes, const std::string& base_dir, const ImportOptions& options = {},
+                                  ImportReport* report = nullptr);
+
+/// kUnsupported "node 'x' (Op, domain, opset n): ..." for the first operator, bodies included, that Tenon cannot run;
+/// the message counts the others.
+Status CheckSupported(const ir::Graph& graph);
+
+}  // namespace tenon::import
+
+#endif  // TENON_IMPORT_IMPORT_H_

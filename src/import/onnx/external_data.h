@@ -1,0 +1,59 @@
+// Files beside an ONNX model that hold tensor data. Everything here treats names and numbers as hostile.
+#ifndef TENON_IMPORT_ONNX_EXTERNAL_DATA_H_
+#define TENON_IMPORT_ONNX_EXTERNAL_DATA_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "tensor/tensor.h"
+
+namespace tenon::import::onnx_format {
+
+/// A whole file mapped read-only.
+class MappedFile {
+ public:
+  /// `path` must be a regular file. Does not follow a symlink in the last component when `follow` is false.
+  static Result<std::shared_ptr<MappedFile>> Open(const std::string& path, bool follow, bool allow_hard_links);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  const char* data() const { return data_; }
+  size_t size() const { return size_; }
+
+ private:
+  MappedFile() = default;
+  const char* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+/// Where a tensor's bytes lie: the entries of TensorProto.external_data as they stand in the file.
+struct ExternalLocation {
+  std::string location;
+  std::string offset;  ///< decimal, empty: 0
+  std::string length;  ///< decimal, empty: to the end of the file
+};
+
+class ExternalData {
+ public:
+  /// `directories`: the model's directory, and that of the file behind it when the model itself is a symlink (as in
+  /// caches that keep all files under their digest). Empty: the model came from memory, so there is none.
+  ExternalData(std::vector<std::string> directories, bool allow_hard_links);
+
+  /// The `bytes` bytes at `where`, shared with the mapping; copied only when the address does not suit `alignment`.
+  Result<std::shared_ptr<Buffer>> Read(const ExternalLocation& where, size_t bytes, size_t alignment);
+
+ private:
+  Result<std::string> Resolve(const std::string& location) const;
+
+  std::vector<std::string> directories_;
+  bool allow_hard_links_;
+  std::map<std::string, std::shared_ptr<MappedFile>> files_;
+};
+
+}  // namespace tenon::import::onnx_format
+
+#endif  // TENON_IMPORT_ONNX_EXTERNAL_DATA_H_
