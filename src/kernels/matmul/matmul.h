@@ -48,6 +48,11 @@ Status InferMatMul(const ShapeArgs& args);
 Status InferGemm(const ShapeArgs& args);
 Status InferFusedMatMul(const ShapeArgs& args);
 
+Refusal CanF32(const Problem& problem);
+Result<std::unique_ptr<Kernel>> MakeAvx512(const Problem& problem);
+Result<std::unique_ptr<Kernel>> MakeAvx2(const Problem& problem);
+Result<std::unique_ptr<Kernel>> MakePortable(const Problem& problem);
+
 Refusal CanReference(const Problem& problem);
 Result<std::unique_ptr<Kernel>> MakeReference(const Problem& problem);
 
