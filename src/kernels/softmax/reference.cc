@@ -1,7 +1,7 @@
 // Softmax, plainly, in double.
 #include <cmath>
-#include <type_traits>
 
+#include "kernels/float_io.h"
 #include "kernels/kernel_util.h"
 #include "kernels/softmax/softmax.h"
 
@@ -9,42 +9,24 @@ namespace tenon::kernels::softmax {
 namespace {
 
 template <typename T>
-double Load(T v) {
-  if constexpr (std::is_same_v<T, double>) {
-    return v;
-  } else {
-    return static_cast<double>(static_cast<float>(v));
-  }
-}
-
-template <typename T>
-T Store(double v) {
-  if constexpr (std::is_same_v<T, double>) {
-    return v;
-  } else {
-    return T(static_cast<float>(v));
-  }
-}
-
-template <typename T>
 void Line(Kind kind, const T* x, T* y, int64_t n, int64_t stride) {
-  double max = Load(x[0]);
+  double max = LoadF(x[0]);
   int64_t at = 0;
   for (int64_t i = 1; i < n; ++i) {
-    const double v = Load(x[i * stride]);
+    const double v = LoadF(x[i * stride]);
     if (std::isnan(max) || !(v > max || std::isnan(v))) continue;
     max = v;
     at = i;
   }
   if (kind == Kind::kHardmax) {
-    for (int64_t i = 0; i < n; ++i) y[i * stride] = Store<T>(i == at ? 1 : 0);
+    for (int64_t i = 0; i < n; ++i) y[i * stride] = StoreF<T>(i == at ? 1 : 0);
     return;
   }
   double sum = 0;
-  for (int64_t i = 0; i < n; ++i) sum += std::exp(Load(x[i * stride]) - max);
+  for (int64_t i = 0; i < n; ++i) sum += std::exp(LoadF(x[i * stride]) - max);
   for (int64_t i = 0; i < n; ++i) {
-    const double shifted = Load(x[i * stride]) - max;
-    y[i * stride] = Store<T>(kind == Kind::kSoftmax ? std::exp(shifted) / sum : shifted - std::log(sum));
+    const double shifted = LoadF(x[i * stride]) - max;
+    y[i * stride] = StoreF<T>(kind == Kind::kSoftmax ? std::exp(shifted) / sum : shifted - std::log(sum));
   }
 }
 

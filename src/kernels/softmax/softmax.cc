@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "kernels/float_io.h"
 #include "kernels/kernel_util.h"
 
 namespace tenon::kernels::softmax {
@@ -17,8 +18,7 @@ Status Infer(const ShapeArgs& args) {
 }
 
 Refusal CanReference(const Problem& p) {
-  const DType t = p.in[0].dtype;
-  return t == DType::kF32 || t == DType::kF64 || t == DType::kF16 || t == DType::kBF16 ? nullptr : kRefuseDType;
+  return IsPlainFloat(p.in[0].dtype) ? nullptr : kRefuseDType;
 }
 
 template <const SoftmaxInner* kInner>
