@@ -58,7 +58,7 @@ class OpenVino:
 
     def answer(self):
         self.run()
-        return {output.get_any_name(): self.request.get_tensor(output).data.copy() for output in self.outputs}
+        return {name: self.request.get_tensor(output).data.copy() for output in self.outputs for name in output.get_names()}
 
 
 class Tenon:

@@ -32,7 +32,7 @@ PROBLEMS = {
     "minilm_torchscript": ("export/minilm_torchscript.onnx", lambda batch: tokens(batch, 128)),
     "vit_b_16": ("export/vit_b_16.onnx", lambda batch: {"input": floats(batch, 3, 224, 224)}),
     "silero": ("silero/silero_vad.onnx", speech),
-    "silero_16k": ("silero/silero_vad_16k_op15.onnx", speech),   # without If: OpenVINO reads it
+    "silero_ov": ("silero/silero_vad_openvino_16k.onnx", lambda batch: {k: v for k, v in speech(1).items() if k != "sr"}),   # batch 1 only
     "magika": ("magika/models/standard_v3_3/model.onnx", lambda batch: {
         "bytes": np.random.default_rng(2).integers(0, 257, (batch, 2048)).astype(np.int32)}),
 }
