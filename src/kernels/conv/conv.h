@@ -71,6 +71,12 @@ Status InferConvTranspose(const ShapeArgs& args);
 Status InferFusedConv(const ShapeArgs& args);
 Status InferFusedConvTranspose(const ShapeArgs& args);
 
+/// Rank 3 to 5 of the operands, f32: what every fast row asks first.
+Refusal CanFast(const Problem& problem);
+Result<std::unique_ptr<Kernel>> MakeAvx512(const Problem& problem);
+Result<std::unique_ptr<Kernel>> MakeAvx2(const Problem& problem);
+Result<std::unique_ptr<Kernel>> MakePortable(const Problem& problem);
+
 Refusal CanReference(const Problem& problem);
 Result<std::unique_ptr<Kernel>> MakeReference(const Problem& problem);
 

@@ -1,4 +1,4 @@
-#include <vector>
+#include <array>
 
 #include "base/dtype.h"
 #include "kernels/conv/conv.h"
@@ -8,17 +8,19 @@ namespace tenon::kernels::conv {
 namespace {
 
 // Walks all index tuples below `extents`, last axis fastest.
-bool Next(std::vector<int64_t>& index, const int64_t* extents) {
-  for (size_t i = index.size(); i-- > 0;) {
-    if (++index[i] < extents[i]) return true;
-    index[i] = 0;
+using Index = std::array<int64_t, kMaxSpatial>;
+
+bool Next(Index& index, const int64_t* extents, int rank) {
+  for (int i = rank - 1; i >= 0; --i) {
+    if (++index[static_cast<size_t>(i)] < extents[i]) return true;
+    index[static_cast<size_t>(i)] = 0;
   }
   return false;
 }
 
-int64_t Flat(const std::vector<int64_t>& index, const int64_t* extents) {
+int64_t Flat(const Index& index, const int64_t* extents, int rank) {
   int64_t at = 0;
-  for (size_t i = 0; i < index.size(); ++i) at = at * extents[i] + index[i];
+  for (int i = 0; i < rank; ++i) at = at * extents[i] + index[static_cast<size_t>(i)];
   return at;
 }
 
@@ -65,10 +67,10 @@ class Reference final : public Kernel {
     T* y = args.out[0].Data<T>();
     const int64_t in_pixels = g.in_pixels();
     const int64_t out_pixels = g.out_pixels();
-    std::vector<int64_t> at(static_cast<size_t>(g.spatial));
+    Index at{};
     for (int64_t n = 0; n < g.n; ++n) {
       do {
-        const int64_t pixel = Flat(at, g.out);
+        const int64_t pixel = Flat(at, g.out, g.spatial);
         for (int64_t o = 0; o < g.oc; ++o) {
           double v = Sum(g, x, w, n, o, at, in_pixels) + (bias != nullptr ? Value(bias[o]) : 0);
           const int64_t to = params_.nhwc ? (n * out_pixels + pixel) * g.oc + o : (n * g.oc + o) * out_pixels + pixel;
@@ -80,17 +82,17 @@ class Reference final : public Kernel {
             y[to] = T(static_cast<float>(v));
           }
         }
-      } while (Next(at, g.out));
+      } while (Next(at, g.out, g.spatial));
     }
   }
 
   template <typename T>
-  double Sum(const Geometry& g, const T* x, const T* w, int64_t n, int64_t o, const std::vector<int64_t>& at,
+  double Sum(const Geometry& g, const T* x, const T* w, int64_t n, int64_t o, const Index& at,
              int64_t in_pixels) const {
     const int64_t group = o / g.ocg();
     const int64_t taps = g.taps();
-    std::vector<int64_t> tap(at.size());
-    std::vector<int64_t> source(at.size());
+    Index tap{};
+    Index source{};
     double sum = 0;
     do {
       bool inside = true;
@@ -100,15 +102,15 @@ class Reference final : public Kernel {
         inside = source[s] >= 0;
       }
       if (!inside) continue;
-      const int64_t pixel = Flat(source, g.in);
-      const int64_t t = Flat(tap, g.kernel);
+      const int64_t pixel = Flat(source, g.in, g.spatial);
+      const int64_t t = Flat(tap, g.kernel, g.spatial);
       for (int64_t c = 0; c < g.icg(); ++c) {
         const int64_t channel = group * g.icg() + c;
         const T& vx = params_.nhwc ? x[(n * in_pixels + pixel) * g.c + channel] : x[(n * g.c + channel) * in_pixels + pixel];
         const T& vw = params_.transpose ? w[(channel * g.ocg() + o % g.ocg()) * taps + t] : w[(o * g.icg() + c) * taps + t];
         sum += Value(vx) * Value(vw);
       }
-    } while (Next(tap, g.kernel));
+    } while (Next(tap, g.kernel, g.spatial));
     return sum;
   }
 
