@@ -16,8 +16,8 @@ Result<SymShape> BroadcastSym(std::string_view op, const SymShape& a, const SymS
     }
     auto d = Dim::Broadcast(a[ia], b[ib]);
     if (!d) {
-      return BadInput("{}: shapes {} and {} do not broadcast: {} meets {} at axis {}; extents must be equal or 1", op, a.ToString(),
-                      b.ToString(), a[ia].ToString(), b[ib].ToString(), i);
+      return BadInput("{}: shapes {} and {} do not broadcast: {} meets {} at axis {}; extents must be equal or 1", op,
+                      a.ToString(), b.ToString(), a[ia].ToString(), b[ib].ToString(), i);
     }
     dims.push_back(*std::move(d));
   }
@@ -33,8 +33,8 @@ Result<Shape> BroadcastShapes(std::string_view op, const Shape& a, const Shape& 
     const int64_t da = ia < 0 ? 1 : a[ia];
     const int64_t db = ib < 0 ? 1 : b[ib];
     if (da != db && da != 1 && db != 1) {
-      return BadInput("{}: shapes {} and {} do not broadcast: {} meets {} at axis {}; extents must be equal or 1", op, a.ToString(),
-                      b.ToString(), da, db, i);
+      return BadInput("{}: shapes {} and {} do not broadcast: {} meets {} at axis {}; extents must be equal or 1", op,
+                      a.ToString(), b.ToString(), da, db, i);
     }
     out[i] = da == 1 ? db : da;
   }

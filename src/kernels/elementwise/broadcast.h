@@ -35,8 +35,8 @@ struct BroadcastPlan {
 /// `shapes` broadcast to `out` (checked by the shape rule: every extent is 1 or the output's). At most kMaxOperands.
 void MakePlan(std::span<const Shape* const> shapes, const Shape& out, BroadcastPlan* plan);
 
-/// Calls f(out_offset, n, offsets) for the rows that make up output elements [begin, end); offsets[i] is operand i's first element and
-/// operand i advances by plan.inner_stride(i) within the row.
+/// Calls f(out_offset, n, offsets) for the rows that make up output elements [begin, end); offsets[i] is operand i's first
+/// element and operand i advances by plan.inner_stride(i) within the row.
 template <typename F>
 void ForEachRow(const BroadcastPlan& plan, int64_t begin, int64_t end, F&& f) {
   int64_t index[kMaxRank];

@@ -1,10 +1,11 @@
-// Cast between all types: strings, packed 4- and 2-bit integers and small floats included. Fast paths for the common pairs are in cast_fast.cc.
+// Cast between all types: strings, packed 4- and 2-bit integers and small floats included. Fast paths for the common pairs are in
+// cast_fast.cc.
 #include <cmath>
 #include <cstdlib>
 
 #include "base/small_float.h"
-#include "kernels/elementwise/elementwise.h"
 #include "kernels/elementwise/convert.h"
+#include "kernels/elementwise/elementwise.h"
 #include "kernels/elementwise/text.h"
 
 namespace tenon::kernels::elementwise {

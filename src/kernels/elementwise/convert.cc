@@ -85,16 +85,14 @@ Kind KindOf(DType t) {
 }
 
 void Load(DType t, const void* data, int64_t offset, int64_t stride, int64_t n, Word* out) {
-  const bool plain = DispatchDType<TENON_NUMERIC_TYPES, bool>(t, [&](auto tag) {
-    LoadPlain<typename decltype(tag)::type>(data, offset, stride, n, out);
-  });
+  const bool plain = DispatchDType<TENON_NUMERIC_TYPES, bool>(
+      t, [&](auto tag) { LoadPlain<typename decltype(tag)::type>(data, offset, stride, n, out); });
   if (!plain) LoadSmall(t, data, offset, stride, n, out);
 }
 
 void Store(DType t, void* data, int64_t offset, int64_t n, const Word* in) {
-  const bool plain = DispatchDType<TENON_NUMERIC_TYPES, bool>(t, [&](auto tag) {
-    StorePlain<typename decltype(tag)::type>(data, offset, n, in);
-  });
+  const bool plain = DispatchDType<TENON_NUMERIC_TYPES, bool>(
+      t, [&](auto tag) { StorePlain<typename decltype(tag)::type>(data, offset, n, in); });
   if (plain) return;
   const int bits = DTypeBits(t);
   auto* p = static_cast<uint8_t*>(data);

@@ -27,8 +27,8 @@ void Load(DType t, const void* data, int64_t offset, int64_t stride, int64_t n, 
 /// Sub-byte types: two calls may touch the same byte, so a split over threads must be at whole bytes.
 void Store(DType t, void* data, int64_t offset, int64_t n, const Word* in);
 
-/// In place from one kind to another. Real to integer goes towards zero; what does not fit `t` takes the nearest bound and NaN gives 0
-/// (ONNX leaves it undefined).
+/// In place from one kind to another. Real to integer goes towards zero; what does not fit `t` takes the nearest bound and NaN
+/// gives 0 (ONNX leaves it undefined).
 void ConvertKind(Kind from, DType to, int64_t n, Word* words);
 
 }  // namespace tenon::kernels::elementwise

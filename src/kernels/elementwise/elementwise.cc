@@ -1,6 +1,8 @@
 // The table of elementwise operators.
 #include "kernels/elementwise/elementwise.h"
 
+#include "kernels/elementwise/chain.h"
+
 #include <array>
 #include <utility>
 #include <vector>
@@ -19,14 +21,22 @@ std::vector<Row> RowsOf(Group wanted) {
   return rows;
 }
 
-constexpr std::array kUnaryNames = {
-    "Abs",  "Acos",      "Acosh",       "Asin",      "Asinh", "Atan",      "Atanh", "BitwiseNot", "Ceil",    "Celu",     "Cos",      "Cosh",
-    "Elu",  "Erf",       "Exp",         "Floor",     "Gelu",  "HardSigmoid", "HardSwish", "IsInf", "IsNaN", "LeakyRelu", "Log",   "Mish",
-    "Neg",  "Not",       "QuickGelu",   "Reciprocal", "Relu", "Round",     "Selu",  "Shrink",     "Sigmoid", "Sign",     "Silu",     "Sin",
-    "Sinh", "Softplus",  "Softsign",    "Sqrt",      "Swish", "Tan",       "Tanh",  "ThresholdedRelu"};
+constexpr std::array kUnaryNames = {"Abs",     "Acos",        "Acosh",     "Asin",
+                                    "Asinh",   "Atan",        "Atanh",     "BitwiseNot",
+                                    "Ceil",    "Celu",        "Cos",       "Cosh",
+                                    "Elu",     "Erf",         "Exp",       "Floor",
+                                    "Gelu",    "HardSigmoid", "HardSwish", "IsInf",
+                                    "IsNaN",   "LeakyRelu",   "Log",       "Mish",
+                                    "Neg",     "Not",         "QuickGelu", "Reciprocal",
+                                    "Relu",    "Round",       "Selu",      "Shrink",
+                                    "Sigmoid", "Sign",        "Silu",      "Sin",
+                                    "Sinh",    "Softplus",    "Softsign",  "Sqrt",
+                                    "Swish",   "Tan",         "Tanh",      "ThresholdedRelu"};
 
-constexpr std::array kBinaryNames = {"Add",     "And",          "BiasGelu", "BitShift", "BitwiseAnd",  "BitwiseOr", "BitwiseXor", "Div", "Equal", "FastGelu",
-                                     "Greater", "GreaterOrEqual", "Less",   "LessOrEqual", "Mod",      "Mul",       "Or",         "PRelu", "Pow", "Sub", "Xor"};
+constexpr std::array kBinaryNames = {"Add",        "And",         "BiasGelu", "BitShift", "BitwiseAnd", "BitwiseOr",
+                                     "BitwiseXor", "Div",         "Equal",    "FastGelu", "Greater",    "GreaterOrEqual",
+                                     "Less",       "LessOrEqual", "Mod",      "Mul",      "Or",         "PRelu",
+                                     "Pow",        "Sub",         "Xor"};
 
 constexpr std::array kVariadicNames = {"Max", "Mean", "Min", "Sum"};
 
@@ -52,6 +62,7 @@ struct Table {
   std::vector<Row> where = RowsOf(Group::Where);
   std::vector<Row> identity = RowsOf(Group::Identity);
   std::vector<Row> cast = RowsOf(Group::Cast);
+  std::vector<Row> chain = RowsOf(Group::Chain);
   std::vector<OpKernels> ops;
 
   Table() {
@@ -69,6 +80,7 @@ struct Table {
     }
     ops.push_back({"Cast", InferCast, cast});
     ops.push_back({"CastLike", InferCastLike, cast, 2, 2});
+    ops.push_back({"ElementwiseChain", InferChain, chain, 1, kMaxChainInputs});
     ops.push_back({"Clip", InferClip, clip, 1, 3});
     ops.push_back({"Identity", InferIdentity, identity, 1, 1, 1, 1, true});
     ops.push_back({"Where", InferWhere, where, 3, 3});

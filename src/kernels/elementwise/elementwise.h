@@ -35,6 +35,7 @@ KernelPtr MakeClipReference(const Problem& problem);
 KernelPtr MakeWhere(const Problem& problem);
 KernelPtr MakeIdentity(const Problem& problem);
 KernelPtr MakeCastReference(const Problem& problem);
+KernelPtr MakeChainReference(const Problem& problem);
 
 /// Makes sure that output 0 has memory for `shape` (Run's contract); nullptr when it has no elements.
 Result<void*> OutputData(const RunArgs& args, const Shape& shape);

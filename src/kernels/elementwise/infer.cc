@@ -57,7 +57,8 @@ Status InferBinary(std::string_view op, const ShapeArgs& args) {
     bool grows = out.shape.rank() != x.rank();
     for (int i = 0; !grows && i < x.rank(); ++i) grows = x[i].is_const() && out.shape[i].is_const() && !(x[i] == out.shape[i]);
     if (grows) {
-      return BadInput("{}: input 1 of shape {} does not broadcast to input 0 of shape {}", op, args.in[1].shape.ToString(), x.ToString());
+      return BadInput("{}: input 1 of shape {} does not broadcast to input 0 of shape {}", op, args.in[1].shape.ToString(),
+                      x.ToString());
     }
     out.shape = x;
   }

@@ -29,7 +29,9 @@ int64_t OutputCount(const ShapeArgs& args) {
   return n.is_const() && n.value() <= kMaxKnown ? n.value() : -1;
 }
 
-const Dim& At(const Elements& e, int64_t i) { return e[e.size() == 1 ? 0 : static_cast<size_t>(i)]; }
+const Dim& At(const Elements& e, int64_t i) {
+  return e[e.size() == 1 ? 0 : static_cast<size_t>(i)];
+}
 
 // Surely not negative: a number, or an expression without a minus.
 bool NotNegative(const Dim& d) {
@@ -37,10 +39,14 @@ bool NotNegative(const Dim& d) {
   return !d.is_unknown() && d.ToString().find('-') == std::string::npos;
 }
 
-bool Negative(const Dim& d) { return d.is_const() && d.value() < 0; }
+bool Negative(const Dim& d) {
+  return d.is_const() && d.value() < 0;
+}
 
 // 1, 0 or unknown.
-Dim Truth(std::optional<bool> b) { return b ? Dim(*b ? 1 : 0) : Dim::Unknown(); }
+Dim Truth(std::optional<bool> b) {
+  return b ? Dim(*b ? 1 : 0) : Dim::Unknown();
+}
 
 std::optional<bool> Equals(const Dim& a, const Dim& b) {
   if (a == b) return true;
@@ -106,7 +112,9 @@ Dim Apply(BinaryOp op, const Dim& a, const Dim& b) {
   }
 }
 
-bool Follows(DType t) { return t == DType::kI64 || t == DType::kI32 || t == DType::kBool; }
+bool Follows(DType t) {
+  return t == DType::kI64 || t == DType::kI32 || t == DType::kBool;
+}
 
 Elements Combine(BinaryOp op, const Elements& a, const Elements& b, int64_t n) {
   Elements out;

@@ -108,6 +108,8 @@ KernelPtr MakeWhere(const Problem& problem) {
   }
 }
 
-KernelPtr MakeIdentity(const Problem& /*problem*/) { return std::unique_ptr<Kernel>(new Identity()); }
+KernelPtr MakeIdentity(const Problem& /*problem*/) {
+  return std::unique_ptr<Kernel>(new Identity());
+}
 
 }  // namespace tenon::kernels::elementwise

@@ -186,7 +186,9 @@ KernelPtr MakeUnaryReference(const Problem& problem) {
   return std::unique_ptr<Kernel>(new UnaryReference(fn));
 }
 
-KernelPtr MakeClipReference(const Problem& /*problem*/) { return std::unique_ptr<Kernel>(new ClipReference()); }
+KernelPtr MakeClipReference(const Problem& /*problem*/) {
+  return std::unique_ptr<Kernel>(new ClipReference());
+}
 
 KernelPtr MakeBinaryReference(const Problem& problem) {
   if (!problem.Has(1)) return MakeUnaryReference(problem);

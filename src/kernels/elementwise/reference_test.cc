@@ -62,21 +62,27 @@ TEST(Elementwise, IntegersWrapAndNeverTrap) {
   constexpr int64_t kMin64 = std::numeric_limits<int64_t>::min();
   EXPECT_EQ(Values<int32_t>(Compute("Div", {Vec<int32_t>({7, -7, 7, kMin, 5}), Vec<int32_t>({2, 2, -2, -1, 0})})),
             (std::vector<int32_t>{3, -3, -3, kMin, 0}));
-  EXPECT_EQ(Values<int64_t>(Compute("Div", {Vec<int64_t>({kMin64, 1}), Vec<int64_t>({-1, 0})})), (std::vector<int64_t>{kMin64, 0}));
+  EXPECT_EQ(Values<int64_t>(Compute("Div", {Vec<int64_t>({kMin64, 1}), Vec<int64_t>({-1, 0})})),
+            (std::vector<int64_t>{kMin64, 0}));
   EXPECT_EQ(Values<uint8_t>(Compute("Add", {Vec<uint8_t>({250}), Vec<uint8_t>({10})})), (std::vector<uint8_t>{4}));
   EXPECT_EQ(Values<int8_t>(Compute("Neg", {Vec<int8_t>({-128, 5})})), (std::vector<int8_t>{-128, -5}));
-  EXPECT_EQ(Values<int64_t>(Compute("Mod", {Vec<int64_t>({-4, 7, 5, -4, 7, 5, kMin64, 3}), Vec<int64_t>({2, -3, 8, -2, 3, -8, -1, 0})})),
+  EXPECT_EQ(Values<int64_t>(
+                Compute("Mod", {Vec<int64_t>({-4, 7, 5, -4, 7, 5, kMin64, 3}), Vec<int64_t>({2, -3, 8, -2, 3, -8, -1, 0})})),
             (std::vector<int64_t>{0, -2, 5, 0, 1, -3, 0, 0}));
   EXPECT_EQ(Values<int64_t>(Compute("Mod", {Vec<int64_t>({-4, 7, 5}), Vec<int64_t>({3, -3, -8})}, With("fmod", int64_t{1}))),
             (std::vector<int64_t>{-1, 1, 5}));
-  EXPECT_EQ(Values<uint8_t>(Compute("BitShift", {Vec<uint8_t>({16, 4, 1}), Vec<uint8_t>({1, 2, 9})}, With("direction", std::string("RIGHT")))),
+  EXPECT_EQ(Values<uint8_t>(Compute("BitShift", {Vec<uint8_t>({16, 4, 1}), Vec<uint8_t>({1, 2, 9})},
+                                    With("direction", std::string("RIGHT")))),
             (std::vector<uint8_t>{8, 1, 0}));
 }
 
 TEST(Elementwise, PowMixesTypes) {
-  EXPECT_EQ(Values<float>(Compute("Pow", {Vec<float>({1, 2, 3}), Vec<int64_t>({4, 5, -1})})), (std::vector<float>{1, 32, 1.0f / 3}));
-  EXPECT_EQ(Values<int64_t>(Compute("Pow", {Vec<int64_t>({1, 2, 9}), Vec<float>({4, 5, 0.5f})})), (std::vector<int64_t>{1, 32, 3}));
-  EXPECT_EQ(Values<int32_t>(Compute("Pow", {Vec<int32_t>({3, 2, -1}), Vec<int32_t>({4, -1, -3})})), (std::vector<int32_t>{81, 0, -1}));
+  EXPECT_EQ(Values<float>(Compute("Pow", {Vec<float>({1, 2, 3}), Vec<int64_t>({4, 5, -1})})),
+            (std::vector<float>{1, 32, 1.0f / 3}));
+  EXPECT_EQ(Values<int64_t>(Compute("Pow", {Vec<int64_t>({1, 2, 9}), Vec<float>({4, 5, 0.5f})})),
+            (std::vector<int64_t>{1, 32, 3}));
+  EXPECT_EQ(Values<int32_t>(Compute("Pow", {Vec<int32_t>({3, 2, -1}), Vec<int32_t>({4, -1, -3})})),
+            (std::vector<int32_t>{81, 0, -1}));
 }
 
 TEST(Elementwise, NanAndInfinity) {
@@ -89,7 +95,8 @@ TEST(Elementwise, NanAndInfinity) {
   EXPECT_TRUE(std::isnan(max[0]) && std::isnan(max[1]));
   EXPECT_EQ(max[2], 3);
   EXPECT_TRUE(std::isnan(Values<float>(Compute("Relu", {Vec<float>({kNan})}))[0]));
-  EXPECT_EQ(Values<float>(Compute("Round", {Vec<float>({0.5f, 1.5f, 2.5f, -0.5f, -1.5f, -2.5f})})), (std::vector<float>{0, 2, 2, 0, -2, -2}));
+  EXPECT_EQ(Values<float>(Compute("Round", {Vec<float>({0.5f, 1.5f, 2.5f, -0.5f, -1.5f, -2.5f})})),
+            (std::vector<float>{0, 2, 2, 0, -2, -2}));
 }
 
 TEST(Elementwise, ClipTakesOptionalBounds) {
@@ -97,11 +104,13 @@ TEST(Elementwise, ClipTakesOptionalBounds) {
   EXPECT_EQ(Values<float>(Compute("Clip", {x, Tensor::Scalar(-1.0f), Tensor::Scalar(1.0f)})), (std::vector<float>{-1, 0, 1}));
   EXPECT_EQ(Values<float>(Compute("Clip", {x, Tensor(), Tensor::Scalar(1.0f)})), (std::vector<float>{-3, 0, 1}));
   EXPECT_EQ(Values<float>(Compute("Clip", {x, Tensor::Scalar(2.0f), Tensor::Scalar(1.0f)})), (std::vector<float>{1, 1, 1}));
-  EXPECT_EQ(Values<int8_t>(Compute("Clip", {Vec<int8_t>({-3, 0, 3}), Tensor::Scalar(int8_t{-1})})), (std::vector<int8_t>{-1, 0, 3}));
+  EXPECT_EQ(Values<int8_t>(Compute("Clip", {Vec<int8_t>({-3, 0, 3}), Tensor::Scalar(int8_t{-1})})),
+            (std::vector<int8_t>{-1, 0, 3}));
 }
 
 TEST(Elementwise, VariadicTakesAnyNumber) {
-  EXPECT_EQ(Values<float>(Compute("Mean", {Vec<float>({1, 2}), Vec<float>({3, 4}), Tensor::Scalar(5.0f)})), (std::vector<float>{3, 11.0f / 3}));
+  EXPECT_EQ(Values<float>(Compute("Mean", {Vec<float>({1, 2}), Vec<float>({3, 4}), Tensor::Scalar(5.0f)})),
+            (std::vector<float>{3, 11.0f / 3}));
   EXPECT_EQ(Values<float>(Compute("Sum", {Vec<float>({1, 2})})), (std::vector<float>{1, 2}));
   std::vector<Tensor> many(40, Vec<int32_t>({1, 2}));
   many[39] = Vec<int32_t>({0, 7});
@@ -112,7 +121,8 @@ TEST(Elementwise, WhereAndEqual) {
   EXPECT_EQ(Values<bool>(Compute("Equal", {Tensor::FromStrings(Shape{2}, {"a", "b"}), Tensor::FromStrings(Shape{1}, {"b"})})),
             (std::vector<bool>{false, true}));
   const Tensor c = Tensor::FromVector<bool>(Shape{2, 1}, {true, false});
-  EXPECT_EQ(Values<int64_t>(Compute("Where", {c, Vec<int64_t>({1, 2}), Tensor::Scalar(int64_t{9})})), (std::vector<int64_t>{1, 2, 9, 9}));
+  EXPECT_EQ(Values<int64_t>(Compute("Where", {c, Vec<int64_t>({1, 2}), Tensor::Scalar(int64_t{9})})),
+            (std::vector<int64_t>{1, 2, 9, 9}));
   const auto s = Compute("Where", {c, Tensor::FromStrings(Shape{1}, {"yes"}), Tensor::FromStrings(Shape{}, {"no"})});
   EXPECT_EQ(Values<std::string>(s), (std::vector<std::string>{"yes", "no"}));
 }
@@ -122,7 +132,8 @@ TEST(Elementwise, CastKinds) {
     attrs.Set("to", int64_t{static_cast<int>(to)});
     return Compute("Cast", {t}, attrs);
   };
-  EXPECT_EQ(Values<int32_t>(cast(Vec<float>({1.9f, -1.9f, 3e9f, NAN}), DType::kI32)), (std::vector<int32_t>{1, -1, INT32_MAX, 0}));
+  EXPECT_EQ(Values<int32_t>(cast(Vec<float>({1.9f, -1.9f, 3e9f, NAN}), DType::kI32)),
+            (std::vector<int32_t>{1, -1, INT32_MAX, 0}));
   EXPECT_EQ(Values<int8_t>(cast(Vec<int16_t>({200, -1}), DType::kI8)), (std::vector<int8_t>{-56, -1}));
   EXPECT_EQ(Values<bool>(cast(Vec<float>({0.5f, -0.0f}), DType::kBool)), (std::vector<bool>{true, false}));
   EXPECT_EQ(Values<float>(cast(Tensor::FromStrings(Shape{4}, {"3.14", "1e-5", "-INF", " 7 "}), DType::kF32)),

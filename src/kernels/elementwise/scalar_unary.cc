@@ -15,8 +15,12 @@ double Sigmoid(double x) {
 }
 
 // max and min that keep a NaN, as NumPy's maximum and minimum do.
-double MaxNan(double a, double b) { return std::isnan(a) || a > b ? a : b; }
-double MinNan(double a, double b) { return std::isnan(a) || a < b ? a : b; }
+double MaxNan(double a, double b) {
+  return std::isnan(a) || a > b ? a : b;
+}
+double MinNan(double a, double b) {
+  return std::isnan(a) || a < b ? a : b;
+}
 
 // erfc keeps the lower tail, where 1 + erf would cancel.
 double GeluErf(double x) {
@@ -31,7 +35,9 @@ double Swish(double x, double alpha) {
   const double s = Sigmoid(alpha * x);
   return s == 0.0 ? std::copysign(0.0, x) : x * s;
 }
-double Softplus(double x) { return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)); }
+double Softplus(double x) {
+  return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x));
+}
 
 double Real(const UnaryFn& fn, double x) {
   const double p0 = fn.p0;

@@ -16,7 +16,8 @@ std::string_view Trim(std::string_view s) {
 
 Status NoNumber(const std::string& text, DType to) {
   // A long text is cut: it may come from outside.
-  return BadInput("Cast: \"{}\" is no number; a {} needs plain or scientific notation, INF or NaN", text.substr(0, 64), DTypeName(to));
+  return BadInput("Cast: \"{}\" is no number; a {} needs plain or scientific notation, INF or NaN", text.substr(0, 64),
+                  DTypeName(to));
 }
 
 bool ParseReal(std::string_view s, double* value) {

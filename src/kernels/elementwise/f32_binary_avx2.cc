@@ -1,0 +1,2 @@
+#define TENON_FILL FillBinaryAvx2
+#include "kernels/elementwise/f32_binary-inl.h"

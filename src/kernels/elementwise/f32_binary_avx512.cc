@@ -1,0 +1,2 @@
+#define TENON_FILL FillBinaryAvx512
+#include "kernels/elementwise/f32_binary-inl.h"

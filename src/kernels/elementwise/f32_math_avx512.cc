@@ -1,0 +1,2 @@
+#define TENON_FILL FillMathAvx512
+#include "kernels/elementwise/f32_math-inl.h"

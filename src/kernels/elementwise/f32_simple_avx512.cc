@@ -1,0 +1,2 @@
+#define TENON_FILL FillSimpleAvx512
+#include "kernels/elementwise/f32_simple-inl.h"
