@@ -10,7 +10,7 @@ namespace tenon::kernels::quantize {
 namespace {
 
 TEST(Quantize, OnnxNodeCases) {
-  testing::RunGoldens("quantize.golden", 30);
+  testing::RunGoldens("quantize.golden", 20);
 }
 
 // Field case N19: a path that adds byte products in 16 bits answers 32767.
