@@ -6,6 +6,7 @@
 
 namespace tenon::kernels::slice_pad {
 
+Result<std::unique_ptr<Kernel>> MakePad(const Problem& problem);
 Result<std::unique_ptr<Kernel>> MakeSlice(const Problem& problem);
 
 }  // namespace tenon::kernels::slice_pad

@@ -1,4 +1,4 @@
-// Slice: boxes with steps out of a tensor, for every element type.
+// Slice (boxes with steps out of a tensor) and Pad (borders around one), for every element type.
 #ifndef TENON_KERNELS_SLICE_PAD_SLICE_PAD_H_
 #define TENON_KERNELS_SLICE_PAD_SLICE_PAD_H_
 
@@ -10,6 +10,11 @@ std::span<const OpKernels> Operators();
 
 /// Inputs data, starts, ends, axes (default 0..n-1), steps (default 1), with NumPy's clamping of starts and ends.
 Status InferSlice(const ShapeArgs& args);
+
+/// Inputs data, pads (all begins, then all ends), constant_value, axes; attribute `mode`: constant, reflect, edge, wrap.
+/// A negative pad crops, before anything is padded; cropping more than the axis has is kBadInput, and so is a reflect pad
+/// larger than the (cropped) extent - 1 or an edge or wrap pad of nothing.
+Status InferPad(const ShapeArgs& args);
 
 /// One axis of a slice after clamping: `count` elements from `start` on, `step` apart. All inside [0, extent).
 struct AxisRange {

@@ -1,6 +1,9 @@
 #include "kernels/transpose/transpose.h"
 
+#include <array>
+
 #include "kernels/movement/strided.h"
+#include "kernels/transpose/internal.h"
 
 namespace tenon::kernels::transpose {
 
@@ -80,11 +83,29 @@ class BlockedKernel final : public movement::MoveKernel {
   std::vector<int> perm_;
 };
 
-constexpr Row kTranspose[] = {
-#define KERNEL(op, row, isa, can, make) {row, isa, can, make},
+// Rows of all operators of the family, and where those of one begin and end.
+struct NamedRow {
+  std::string_view op;
+  Row row;
+};
+constexpr NamedRow kNamedRows[] = {
+#define KERNEL(op, row, isa, can, make) {#op, {row, isa, can, make}},
 #include "kernels/transpose/kernels.inc"
 #undef KERNEL
 };
+constexpr auto kRows = [] {
+  std::array<Row, std::size(kNamedRows)> rows;
+  for (size_t i = 0; i < rows.size(); ++i) rows[i] = kNamedRows[i].row;
+  return rows;
+}();
+
+std::span<const Row> RowsOf(std::string_view op) {
+  size_t begin = 0;
+  while (begin < kRows.size() && kNamedRows[begin].op != op) ++begin;
+  size_t end = begin;
+  while (end < kRows.size() && kNamedRows[end].op == op) ++end;
+  return {kRows.data() + begin, end - begin};
+}
 
 }  // namespace
 
@@ -117,7 +138,11 @@ Status ReferenceKernel::Move(const RunArgs& args) const {
 }
 
 std::span<const OpKernels> Operators() {
-  static const OpKernels table[] = {{"Transpose", InferTranspose, kTranspose, 1, 1, 1, 1, false}};
+  static const OpKernels table[] = {
+      {"DepthToSpace", InferDepthToSpace, RowsOf("DepthToSpace"), 1, 1, 1, 1, false},
+      {"SpaceToDepth", InferSpaceToDepth, RowsOf("SpaceToDepth"), 1, 1, 1, 1, false},
+      {"Transpose", InferTranspose, RowsOf("Transpose"), 1, 1, 1, 1, false},
+  };
   return table;
 }
 
