@@ -11,9 +11,6 @@
 
 namespace tenon::import::onnx_format {
 
-// Bodies and function calls around a node, together. Protobuf's own limit on nesting allows fewer bodies than this.
-constexpr int kMaxDepth = 64;
-
 std::string CanonicalDomain(const std::string& domain) {
   return domain == "ai.onnx" ? "" : domain;
 }
