@@ -136,7 +136,10 @@ def child(cases, names, folder, write_end):
 
 
 def run_forked(cases, names, folder):
-    """Results of `names` through the library. Children are forked; one that dies is followed by another for the rest."""
+    """Results of `names` through the library. Children are forked; one that dies is followed by another for the rest.
+
+    This process must not have run the library itself: a forked child has none of its parent's threads.
+    """
     results, left = {}, list(names)
     while left:
         read_end, write_end = os.pipe()
@@ -225,6 +228,7 @@ def main():
     parser.add_argument("--filter", default="")
     parser.add_argument("--show", help="list the cases whose reason contains this text")
     parser.add_argument("--update", action="store_true")
+    parser.add_argument("--json", help="write {way: {case: reason}} to this file")
     arguments = parser.parse_args()
     start = time.monotonic()
     cases = {name: case for name, case in collect().items() if arguments.filter in name}
@@ -233,6 +237,8 @@ def main():
     if arguments.show is not None:
         for way, of_case in results.items():
             print("".join(f"{way} {c}: {r}\n" for c, r in of_case.items() if arguments.show in r and r != PASS), end="")
+    if arguments.json:
+        pathlib.Path(arguments.json).write_text(json.dumps(results))
     if arguments.update:
         assert not arguments.filter and set(results) == set(WAYS), "--update needs all cases through all ways"
         write_expected(results)
