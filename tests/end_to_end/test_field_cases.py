@@ -1,4 +1,6 @@
 """Field cases through the whole of Tenon: what users of comparable tools have hit, one test each, named by its id."""
+import os
+
 import numpy as np
 import pytest
 
@@ -89,6 +91,17 @@ def test_G12_one_symbol_two_sizes_is_an_error_that_names_it(tmp_path):
         np.testing.assert_array_equal(got["ra"], np.maximum(a, 0))
     done, _ = command.run_model(path, {"a": a, "b": b}, tmp_path / "cli")
     assert done.returncode == 2 and "width" in done.stdout + done.stderr
+
+
+def test_M04_threads_from_the_affinity_mask(tmp_path):
+    """What the process may use, not what the host has. (Quotas of cgroups: src/hw/quota_test.cc, on fake trees.)"""
+    path, _ = F.small_net(tmp_path / "net.onnx")
+    core = min(os.sched_getaffinity(0))
+    report = command.tenon_json("bench", path, "--shape", "x=1x4", "--duration", "0.1s", "--warmup", "0s",
+                                preexec_fn=lambda: os.sched_setaffinity(0, {core}))
+    assert report["results"][0]["threads"] == 1 and report["machine"]["cores"] == 1
+    shown = command.tenon("doctor", preexec_fn=lambda: os.sched_setaffinity(0, {core}))
+    assert "affinity" in shown.stdout, "the doctor says how it came to the number"
 
 
 M = np.iinfo(np.int64)
