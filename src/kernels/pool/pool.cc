@@ -1,0 +1,231 @@
+// The table of pooling, and how its f32 rows cut the work for the team.
+#include "kernels/pool/pool.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "kernels/float_io.h"
+#include "kernels/kernel_util.h"
+#include "kernels/reduce/reduce.h"
+
+namespace tenon::kernels::pool {
+namespace {
+
+constexpr int64_t kGrain = 16384;  // taps worth a thread
+
+Refusal CanFloat(const Problem& p) {
+  return IsPlainFloat(p.in[0].dtype) ? nullptr : kRefuseDType;
+}
+Refusal CanPoolReference(const Problem& p) {
+  const DType t = p.in[0].dtype;
+  const bool integer = p.op == "MaxPool" && (t == DType::kI8 || t == DType::kU8);
+  return IsPlainFloat(t) || integer ? nullptr : kRefuseDType;
+}
+Refusal CanF32(const Problem& p, bool nhwc) {
+  if (p.in[0].dtype != DType::kF32) return kRefuseDType;
+  if (p.op == "LpPool") return kRefuseAttribute;
+  if (Wants(p.out, 1)) return "Indices are not served";
+  if ((p.attrs.String("data_layout", "NCHW") == "NHWC") != nhwc) return kRefuseLayout;
+  return p.attrs.Ints("kernel_shape").size() <= (nhwc ? 2u : 3u) ? nullptr : kRefuseRank;
+}
+Refusal CanNhwcF32(const Problem& p) {
+  return CanF32(p, true);
+}
+Refusal CanNchwF32(const Problem& p) {
+  return CanF32(p, false);
+}
+Refusal CanGlobalF32(const Problem& p) {
+  return p.op == "GlobalLpPool" ? kRefuseAttribute : RequireF32First(p);
+}
+
+// [batch, channels, depth, height, width] of a run, missing spatial axes filled with 1 in front.
+struct Geometry {
+  Axis axes[3];
+  MutView out;
+  int64_t batch = 0, channels = 0;
+};
+
+Result<Geometry> Resolve(const PoolParams& params, const RunArgs& args) {
+  Geometry g;
+  const Shape& x = args.in[0].shape;
+  const int missing = 3 - params.spatial;
+  TENON_RETURN_IF_ERROR(ResolveAxes(params, x, g.axes + missing));
+  TENON_ASSIGN_OR_RETURN(g.out, TakeOutput(args, 0, PooledShape(params, x, g.axes + missing)));
+  g.batch = x[0];
+  g.channels = params.nhwc ? x.dim(-1) : x[1];
+  return g;
+}
+
+// One NCHW plane at a time: rows of the window are combined into a padded row, which the window then slides along.
+template <const PoolInner* kInner>
+class NchwKernel final : public Kernel {
+ public:
+  NchwKernel(PoolParams params, int threads) : params_(std::move(params)), threads_(std::max(1, threads)) {}
+  static Result<std::unique_ptr<Kernel>> Make(const Problem& problem) {
+    TENON_ASSIGN_OR_RETURN(PoolParams params, ParsePool(problem.op, problem.attrs));
+    return std::unique_ptr<Kernel>(std::make_unique<NchwKernel>(std::move(params), problem.threads));
+  }
+
+  Result<Configured> Configure(std::span<const View> in, std::span<const View> /*out*/) const override {
+    Axis axes[3];
+    TENON_RETURN_IF_ERROR(ResolveAxes(params_, in[0].shape, axes));
+    const Axis& w = axes[params_.spatial - 1];
+    Configured c;
+    c.scratch_bytes = sizeof(float) * static_cast<size_t>(w.out + RowFloats(w) * threads_);
+    return c;
+  }
+
+  Status Run(const RunArgs& args) const override {
+    TENON_ASSIGN_OR_RETURN(Geometry g, Resolve(params_, args));
+    if (g.out.num_elements() == 0) return {};
+    const Axis &d = g.axes[0], &h = g.axes[1], &w = g.axes[2];
+    const bool max = params_.kind == Kind::kMax;
+    auto* scale = reinterpret_cast<float*>(args.scratch);  // of each column; the rows' part follows in Plane
+    for (int64_t o = 0; o < w.out; ++o) scale[o] = 1.0f / static_cast<float>(std::max<int64_t>(1, Count(w, o)));
+    const int64_t taps = d.out * h.out * (w.in + w.out) * d.kernel * h.kernel;
+    // Scratch was sized for the threads that make() was told of.
+    const int64_t grain = args.team.size() > threads_ ? g.batch * g.channels : 1 + kGrain / std::max<int64_t>(1, taps);
+    args.team.ParallelFor(g.batch * g.channels, grain, [&](int64_t begin, int64_t end, int thread) {
+      float* row = scale + w.out + RowFloats(w) * thread;
+      std::fill(row, row + RowFloats(w), max ? -std::numeric_limits<float>::infinity() : 0.0f);
+      for (int64_t p = begin; p < end; ++p) {
+        Plane(g, args.in[0].Data<float>() + p * d.in * h.in * w.in, g.out.Data<float>() + p * d.out * h.out * w.out, row, scale);
+      }
+    });
+    return {};
+  }
+
+ private:
+  static constexpr int64_t kSlack = 64;  // what slide() may read behind its last tap
+
+  // Room for the row with its padding on both sides.
+  static int64_t RowFloats(const Axis& w) { return w.pad_begin + std::max(w.in, (w.out - 1) * w.stride + w.extent()) + kSlack; }
+
+  int64_t Count(const Axis& a, int64_t o) const {
+    if (params_.count_include_pad) return a.PaddedTaps(o);
+    int64_t first, last;
+    a.Taps(o, &first, &last);
+    return last - first;
+  }
+
+  void Plane(const Geometry& g, const float* x, float* y, float* row, const float* scale) const {
+    const Axis &d = g.axes[0], &h = g.axes[1], &w = g.axes[2];
+    const bool max = params_.kind == Kind::kMax;
+    for (int64_t od = 0; od < d.out; ++od) {
+      for (int64_t oh = 0; oh < h.out; ++oh, y += w.out) {
+        int64_t d0, d1, h0, h1;
+        d.Taps(od, &d0, &d1);
+        h.Taps(oh, &h0, &h1);
+        bool first = true;
+        for (int64_t kd = d0; kd < d1; ++kd) {
+          for (int64_t kh = h0; kh < h1; ++kh) {
+            const int64_t at = (d.start(od) + kd * d.dilation) * h.in + h.start(oh) + kh * h.dilation;
+            kInner->accumulate(max, first, x + at * w.in, row + w.pad_begin, w.in);
+            first = false;
+          }
+        }
+        if (first) std::fill(y, y + w.out, max ? -std::numeric_limits<float>::infinity() : 0.0f);
+        if (first) continue;
+        kInner->slide(max, row, y, w.out, w.kernel, w.stride, w.dilation, max ? nullptr : scale);
+        if (max) continue;
+        const int64_t rows = Count(d, od) * Count(h, oh);
+        for (int64_t i = 0; rows != 1 && i < w.out; ++i) y[i] /= static_cast<float>(rows);
+      }
+    }
+  }
+
+  PoolParams params_;
+  int threads_;
+};
+
+template <const PoolInner* kInner>
+Status RunNhwc(const PoolParams& params, const RunArgs& args) {
+  TENON_ASSIGN_OR_RETURN(const Geometry g, Resolve(params, args));
+  if (g.out.num_elements() == 0) return {};
+  const Axis &h = g.axes[1], &w = g.axes[2];
+  const bool max = params.kind == Kind::kMax;
+  const int64_t c = g.channels;
+  const int64_t taps = w.out * h.kernel * w.kernel * c;
+  args.team.ParallelFor(g.batch * h.out, 1 + kGrain / taps, [&](int64_t begin, int64_t end, int) {
+    for (int64_t r = begin; r < end; ++r) {
+      const int64_t b = r / h.out, oh = r % h.out;
+      const float* x = args.in[0].Data<float>() + b * h.in * w.in * c;
+      float* y = g.out.Data<float>() + r * w.out * c;
+      int64_t h0, h1, w0, w1;
+      h.Taps(oh, &h0, &h1);
+      for (int64_t ow = 0; ow < w.out; ++ow, y += c) {
+        w.Taps(ow, &w0, &w1);
+        const int64_t rows = h1 - h0, cols = w1 - w0;
+        if (rows * cols == 0) {
+          std::fill(y, y + c, max ? -std::numeric_limits<float>::infinity() : 0.0f);
+          continue;
+        }
+        const int64_t count = params.count_include_pad ? h.PaddedTaps(oh) * w.PaddedTaps(ow) : rows * cols;
+        const float* first = x + ((h.start(oh) + h0 * h.dilation) * w.in + w.start(ow) + w0 * w.dilation) * c;
+        kInner->channels(max, first, rows, cols, h.dilation * w.in * c, w.dilation * c, c, 1.0f / static_cast<float>(count), y);
+      }
+    }
+  });
+  return {};
+}
+
+template <const reduce::ReduceInner* kInner>
+Status RunGlobal(const GlobalParams& params, const RunArgs& args) {
+  const Shape& s = args.in[0].shape;
+  if (s.rank() < 2) return BadInput("x has rank {}; allowed: 2 or more", s.rank());
+  if (s.num_elements() == 0) return RunGlobalReference(params, args);
+  Shape shape = s;
+  const int first = params.nhwc ? 1 : 2, last = params.nhwc ? s.rank() - 1 : s.rank();
+  for (int i = first; i < last; ++i) shape[i] = 1;
+  TENON_ASSIGN_OR_RETURN(const MutView y, TakeOutput(args, 0, shape));
+  const reduce::Collapsed c{s.Product(0, first), s.Product(first, last), s.Product(last, s.rank())};
+  const auto kind = params.kind == Kind::kMax ? reduce::Kind::kMax : reduce::Kind::kMean;
+  reduce::ReduceF32(*kInner, kind, c, args.in[0].Data<float>(), y.Data<float>(), args.team);
+  return {};
+}
+
+constexpr auto MakeNchwAvx2 = NchwKernel<&kPoolAvx2>::Make;
+constexpr auto MakeNchwAvx512 = NchwKernel<&kPoolAvx512>::Make;
+constexpr auto MakeNhwcAvx2 = MakeParam<PoolParams, ParsePool, RunNhwc<&kPoolAvx2>>;
+constexpr auto MakeNhwcAvx512 = MakeParam<PoolParams, ParsePool, RunNhwc<&kPoolAvx512>>;
+constexpr auto MakePoolReference = MakeParam<PoolParams, ParsePool, RunPoolReference>;
+constexpr auto MakeGlobalAvx2 = MakeParam<GlobalParams, ParseGlobal, RunGlobal<&reduce::kReduceAvx2>>;
+constexpr auto MakeGlobalAvx512 = MakeParam<GlobalParams, ParseGlobal, RunGlobal<&reduce::kReduceAvx512>>;
+constexpr auto MakeGlobalReference = MakeParam<GlobalParams, ParseGlobal, RunGlobalReference>;
+constexpr auto MakeUnpool = MakeParam<UnpoolParams, ParseUnpool, RunUnpool>;
+constexpr auto MakeRoiPool = MakeParam<RoiPoolParams, ParseRoiPool, RunRoiPool>;
+constexpr auto MakeRoiAlign = MakeParam<RoiAlignParams, ParseRoiAlign, RunRoiAlign>;
+
+constexpr GroupedRow kTable[] = {
+#define KERNEL(group, name, isa, can, make) {group, {name, isa, can, make}},
+#include "kernels/pool/kernels.inc"
+#undef KERNEL
+};
+
+Status InferMaxPool(const ShapeArgs& args) {
+  return InferPool(args, "MaxPool");
+}
+Status InferAveragePool(const ShapeArgs& args) {
+  return InferPool(args, "AveragePool");
+}
+Status InferLpPool(const ShapeArgs& args) {
+  return InferPool(args, "LpPool");
+}
+
+}  // namespace
+
+std::span<const OpKernels> Operators() {
+  static const std::vector<Row> pool = RowsOf(kTable, "Pool"), global = RowsOf(kTable, "Global"),
+                                unpool = RowsOf(kTable, "Unpool"), roi_pool = RowsOf(kTable, "RoiPool"),
+                                roi_align = RowsOf(kTable, "RoiAlign");
+  static const OpKernels ops[] = {
+      {"MaxPool", InferMaxPool, pool, 1, 1, 1, 2},  {"AveragePool", InferAveragePool, pool, 1, 1},
+      {"LpPool", InferLpPool, pool, 1, 1},          {"GlobalAveragePool", InferGlobal, global, 1, 1},
+      {"GlobalMaxPool", InferGlobal, global, 1, 1}, {"GlobalLpPool", InferGlobal, global, 1, 1},
+      {"MaxUnpool", InferUnpool, unpool, 2, 3},     {"MaxRoiPool", InferRoiPool, roi_pool, 2, 2},
+      {"RoiAlign", InferRoiAlign, roi_align, 3, 3},
+  };
+  return ops;
+}
+
+}  // namespace tenon::kernels::pool
