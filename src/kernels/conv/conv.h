@@ -77,6 +77,12 @@ Result<std::unique_ptr<Kernel>> MakeAvx512(const Problem& problem);
 Result<std::unique_ptr<Kernel>> MakeAvx2(const Problem& problem);
 Result<std::unique_ptr<Kernel>> MakePortable(const Problem& problem);
 
+/// One channel in and out per group, weights of known shape.
+Refusal CanDepthwise(const Problem& problem);
+Result<std::unique_ptr<Kernel>> MakeDepthwiseAvx512(const Problem& problem);
+Result<std::unique_ptr<Kernel>> MakeDepthwiseAvx2(const Problem& problem);
+Result<std::unique_ptr<Kernel>> MakeDepthwisePortable(const Problem& problem);
+
 Refusal CanReference(const Problem& problem);
 Result<std::unique_ptr<Kernel>> MakeReference(const Problem& problem);
 

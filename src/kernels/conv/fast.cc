@@ -1,13 +1,27 @@
-// The f32 rows of Conv and FusedConv for any window, stride, dilation and group: implicit matrix product, channels last.
+// The f32 rows of Conv and FusedConv, channels last: depthwise line by line, everything else as an implicit matrix product.
 // Plain channels-first tensors are turned into scratch and back, image by image.
 #include <algorithm>
 
 #include "base/dtype.h"
+#include "kernels/conv/depthwise.h"
 #include "kernels/conv/implicit.h"
 #include "kernels/refusals.h"
 
 namespace tenon::kernels::conv {
 namespace {
+
+constexpr int64_t kLineWork = 32 * 1024;  // multiply-adds of a line worth another thread
+
+enum class Engine { kImplicit, kDepthwise };
+
+DepthwiseKernel SelectDepthwise(hw::IsaMask isa) {
+#if defined(__x86_64__)
+  if (hw::Covers(isa, hw::kAvx512)) return DepthwiseAvx512;
+  if (hw::Covers(isa, hw::kAvx2)) return DepthwiseAvx2;
+#endif
+  (void)isa;
+  return DepthwisePortable;
+}
 
 int64_t Align(int64_t floats) { return (floats + 15) / 16 * 16; }
 
@@ -25,17 +39,21 @@ struct State final : ShapeState {
 
 class Fast final : public Kernel {
  public:
-  Fast(Params params, const gemm::MicroKernels& kernels, int threads)
-      : params_(std::move(params)), kernels_(kernels), threads_(threads) {}
+  Fast(Params params, Engine engine, hw::IsaMask isa, int threads)
+      : params_(std::move(params)),
+        engine_(engine),
+        kernels_(gemm::Select(isa)),
+        depthwise_(SelectDepthwise(isa)),
+        threads_(threads) {}
 
   Status PackConstant(const View& w) {
     const Shape& s = w.shape;
     const int64_t taps = s.Product(2, s.rank());
     if (s[0] % params_.group != 0) return BadInput("weights of shape {} in {} groups", s.ToString(), params_.group);
-    const int64_t floats = PackedWeightFloats(kernels_, s[0], s[1], taps, params_.group);
+    const int64_t floats = WeightFloats(s[0], s[1], taps);
     packed_ = Buffer::Allocate(static_cast<size_t>(floats) * sizeof(float));
     if (packed_ == nullptr) return ResourceLimit("no memory for {} packed weights", floats);
-    PackWeights(kernels_, w.Data<float>(), s[0], s[1], taps, params_.group, static_cast<float*>(packed_->data()));
+    PackInto(w.Data<float>(), s[0], s[1], taps, static_cast<float*>(packed_->data()));
     return Status::Ok();
   }
 
@@ -52,11 +70,15 @@ class Fast final : public Kernel {
       if (s->turn_in) s->x_floats = Align(s->g.c * s->g.in_pixels());
       if (s->turn_out) s->y_floats = Align(s->g.oc * s->g.out_pixels());
     }
-    if (packed_ == nullptr) {
-      s->weight_floats = Align(PackedWeightFloats(kernels_, s->g.oc, s->g.icg(), s->g.taps(), s->g.group));
-    }
+    if (packed_ == nullptr) s->weight_floats = Align(WeightFloats(s->g.oc, s->g.icg(), s->g.taps()));
     s->pointwise = s->plane.pointwise() && s->g.group == 1;
-    s->implicit = Implicit(kernels_, s->plane, threads_);
+    if (engine_ == Engine::kDepthwise) {
+      if (s->g.group != s->g.c || s->g.oc != s->g.c || s->plane.kernel[0] != 1) {
+        return Unsupported("convolution of {} channels in {} groups: {}", s->g.c, s->g.group, kRefuseSize);
+      }
+    } else if (!s->pointwise) {
+      s->implicit = Implicit(kernels_, s->plane, threads_);
+    }
     const size_t bytes = static_cast<size_t>(s->weight_floats + s->x_floats + s->y_floats) * sizeof(float) +
                          (s->pointwise ? 0 : s->implicit.scratch_bytes());
     return Configured{std::move(s), bytes};
@@ -70,9 +92,7 @@ class Fast final : public Kernel {
     auto* rest = reinterpret_cast<std::byte*>(y + s.y_floats);
     Implicit::Operands o{};
     o.packed = packed_ != nullptr ? static_cast<const float*>(packed_->data()) : weights;
-    if (packed_ == nullptr) {
-      PackWeights(kernels_, args.in[1].Data<float>(), s.g.oc, s.g.icg(), s.g.taps(), s.g.group, weights);
-    }
+    if (packed_ == nullptr) PackInto(args.in[1].Data<float>(), s.g.oc, s.g.icg(), s.g.taps(), weights);
     o.bias = args.Has(2) ? args.in[2].Data<float>() : nullptr;
     const int64_t images = params_.nhwc ? 1 : s.g.n;
     const int64_t x_image = s.g.c * s.g.in_pixels();
@@ -103,7 +123,62 @@ class Fast final : public Kernel {
   bool ConsumedConstant(size_t i) const override { return i == 1 && packed_ != nullptr; }
 
  private:
+  int64_t WeightFloats(int64_t oc, int64_t icg, int64_t taps) const {
+    if (engine_ == Engine::kDepthwise) return gemm::PackedFloats(kernels_, taps, oc);
+    return PackedWeightFloats(kernels_, oc, icg, taps, params_.group);
+  }
+
+  void PackInto(const float* w, int64_t oc, int64_t icg, int64_t taps, float* to) const {
+    if (engine_ == Engine::kDepthwise) {
+      kernels_.pack_panel(w, taps, oc, 1, taps, 1, to, gemm::PackedFloats(kernels_, 1, oc));
+    } else {
+      PackWeights(kernels_, w, oc, icg, taps, params_.group, to);
+    }
+  }
+
+  void Depthwise(const State& s, const Implicit::Operands& o, hw::Team& team) const {
+    const Plane& p = s.plane;
+    const gemm::Clamp clamp(params_.activation);
+    const int64_t lines = p.n * p.out[0] * p.out[1];
+    const int64_t work = std::max<int64_t>(1, p.out[2] * p.c * p.taps());
+    team.ParallelFor(lines, std::max<int64_t>(1, kLineWork / work), [&](int64_t begin, int64_t end, int) {
+      DepthwiseLine d{};
+      d.row_step = p.dilation[1] * p.in[2] * p.c;
+      d.w_step = gemm::PackedFloats(kernels_, 1, p.c);
+      d.kernel_w = p.kernel[2];
+      d.stride = p.stride[2];
+      d.dilation = p.dilation[2];
+      d.pad = p.pad[2];
+      d.in_w = p.in[2];
+      d.out_w = p.out[2];
+      d.channels = p.c;
+      d.bias = o.bias;
+      d.lo = clamp.lo;
+      d.hi = clamp.hi;
+      for (int64_t line = begin; line < end; ++line) {
+        const int64_t first = line % p.out[1] * p.stride[1] - p.pad[1];
+        const int64_t plane_out = line / p.out[1];   // image * out depth + depth
+        const int64_t depth = plane_out % p.out[0] * p.stride[0] - p.pad[0];
+        int64_t k0 = 0;
+        int64_t k1 = depth >= 0 && depth < p.in[0] ? p.kernel[1] : 0;
+        while (k0 < k1 && first + k0 * p.dilation[1] < 0) ++k0;
+        while (k1 > k0 && first + (k1 - 1) * p.dilation[1] >= p.in[1]) --k1;
+        d.rows = k1 - k0;
+        d.x = o.x + ((plane_out / p.out[0] * p.in[0] + depth) * p.in[1] + first + k0 * p.dilation[1]) * p.in[2] * p.c;
+        d.w = o.packed + k0 * d.kernel_w * d.w_step;
+        d.y = o.y + line * p.out[2] * p.c;
+        d.residual = o.residual != nullptr ? o.residual + line * p.out[2] * p.c : nullptr;
+        depthwise_(d);
+        if (clamp.needs_rest) kernels_.activate(clamp.rest, d.y, 1, p.out[2] * p.c, 0);
+      }
+    });
+  }
+
   void Convolve(const State& s, const Implicit::Operands& o, std::byte* scratch, hw::Team& team) const {
+    if (engine_ == Engine::kDepthwise) {
+      Depthwise(s, o, team);
+      return;
+    }
     if (!s.pointwise) {
       s.implicit.Run(o, params_.activation, scratch, team);
       return;
@@ -125,22 +200,35 @@ class Fast final : public Kernel {
   }
 
   Params params_;
+  Engine engine_;
   const gemm::MicroKernels& kernels_;
+  DepthwiseKernel depthwise_;
   int threads_;
   std::shared_ptr<Buffer> packed_;
 };
 
-Result<std::unique_ptr<Kernel>> Make(const Problem& problem, hw::IsaMask isa) {
+Result<std::unique_ptr<Kernel>> Make(const Problem& problem, Engine engine, hw::IsaMask isa) {
   TENON_ASSIGN_OR_RETURN(Params p, ParseParams(problem.op, problem.attrs));
-  auto kernel = std::make_unique<Fast>(std::move(p), gemm::Select(isa), problem.threads);
+  auto kernel = std::make_unique<Fast>(std::move(p), engine, isa, problem.threads);
   if (problem.IsConst(1)) TENON_RETURN_IF_ERROR(kernel->PackConstant(*problem.in[1].data));
   return std::unique_ptr<Kernel>(std::move(kernel));
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Kernel>> MakeAvx512(const Problem& problem) { return Make(problem, hw::kAvx2 | hw::kAvx512); }
-Result<std::unique_ptr<Kernel>> MakeAvx2(const Problem& problem) { return Make(problem, hw::kAvx2); }
-Result<std::unique_ptr<Kernel>> MakePortable(const Problem& problem) { return Make(problem, hw::kBaseline); }
+Refusal CanDepthwise(const Problem& problem) {
+  if (const Refusal refusal = CanFast(problem)) return refusal;
+  const SymShape& w = problem.in[1].shape;
+  if (!w.has_rank() || !w[0].is_const() || !w[1].is_const()) return kRefuseShapeUnknown;
+  const bool one_each = w[1].Is(1) && w[0].Is(problem.attrs.Int("group", 1)) && !w[0].Is(1);
+  return one_each && (w.rank() < 5 || w[2].Is(1)) ? nullptr : kRefuseSize;
+}
+
+Result<std::unique_ptr<Kernel>> MakeAvx512(const Problem& p) { return Make(p, Engine::kImplicit, hw::kAvx2 | hw::kAvx512); }
+Result<std::unique_ptr<Kernel>> MakeAvx2(const Problem& p) { return Make(p, Engine::kImplicit, hw::kAvx2); }
+Result<std::unique_ptr<Kernel>> MakePortable(const Problem& p) { return Make(p, Engine::kImplicit, hw::kBaseline); }
+Result<std::unique_ptr<Kernel>> MakeDepthwiseAvx512(const Problem& p) { return Make(p, Engine::kDepthwise, hw::kAvx2 | hw::kAvx512); }
+Result<std::unique_ptr<Kernel>> MakeDepthwiseAvx2(const Problem& p) { return Make(p, Engine::kDepthwise, hw::kAvx2); }
+Result<std::unique_ptr<Kernel>> MakeDepthwisePortable(const Problem& p) { return Make(p, Engine::kDepthwise, hw::kBaseline); }
 
 }  // namespace tenon::kernels::conv

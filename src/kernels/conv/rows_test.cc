@@ -93,6 +93,25 @@ TEST(ConvRows, Groups) {
   for (const Case& c : cases) Check(c, rng);
 }
 
+TEST(ConvRows, Depthwise) {
+  std::mt19937 rng(6);
+  const auto case_of = [](int64_t c, int64_t k, int64_t s, int64_t d, int64_t p, int64_t h, int64_t w) {
+    return Case{1, c, c, c, {h, w}, {k, k}, {s, s}, {d, d}, {p, p, p, p}};
+  };
+  for (int64_t k : {3, 5}) {
+    for (int64_t s : {1, 2}) {
+      for (int64_t w : {5, 9, 16, 23}) Check(case_of(8 + w, k, s, 1, k / 2, 6, w), rng);
+    }
+  }
+  Check(case_of(19, 3, 1, 2, 2, 9, 12), rng);
+  Check(case_of(37, 7, 1, 1, 3, 9, 12), rng);
+  Check(case_of(16, 3, 3, 1, 0, 9, 12), rng);
+  Check(case_of(4, 2, 1, 1, 1, 3, 3), rng);
+  Check(case_of(5, 3, 1, 1, 4, 2, 2), rng);
+  Check({2, 33, 33, 33, {30}, {5}, {2}, {}, {2, 2}}, rng);
+  Check({2, 20, 20, 20, {3, 6, 7}, {1, 3, 3}, {2, 1, 1}, {}, {1, 1, 1, 0, 1, 1}}, rng);
+}
+
 TEST(ConvRows, OneAndThreeAxes) {
   std::mt19937 rng(3);
   const Case cases[] = {

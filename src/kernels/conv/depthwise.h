@@ -1,0 +1,36 @@
+// Depthwise convolution, channels last: one line of outputs over all channels. Plain types only, because files compiled for an
+// instruction set include it.
+#ifndef TENON_KERNELS_CONV_DEPTHWISE_H_
+#define TENON_KERNELS_CONV_DEPTHWISE_H_
+
+#include <cstdint>
+
+namespace tenon::kernels::conv {
+
+/// y[ow][c] = clamp(bias[c] + residual[ow][c] + sum over kh, kw of x[kh * row_step + (ow * stride - pad + kw * dilation) * c_total + c]
+///            * w[(kh * kernel_w + kw) * w_step + c]); terms outside [0, in_w) are left out. kh runs over the rows that exist.
+struct DepthwiseLine {
+  const float* x;            ///< column 0 of the first kernel row that lies inside the picture
+  int64_t row_step;
+  const float* w;            ///< of that kernel row
+  int64_t w_step;            ///< channels rounded up to whole vectors
+  int64_t rows;              ///< kernel rows inside the picture
+  int64_t kernel_w;
+  int64_t stride, dilation, pad;
+  int64_t in_w, out_w;
+  int64_t channels;
+  float* y;
+  const float* bias;         ///< or null
+  const float* residual;     ///< or null
+  float lo, hi;
+};
+
+using DepthwiseKernel = void (*)(const DepthwiseLine&);
+
+void DepthwisePortable(const DepthwiseLine& line);
+void DepthwiseAvx2(const DepthwiseLine& line);
+void DepthwiseAvx512(const DepthwiseLine& line);
+
+}  // namespace tenon::kernels::conv
+
+#endif  // TENON_KERNELS_CONV_DEPTHWISE_H_

@@ -1,0 +1,17 @@
+// Depthwise convolution for Avx512.
+// GCC 12 takes the deliberately undefined operands inside its own AVX-512 header for a mistake.
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#include <immintrin.h>
+
+#include "kernels/conv/depthwise.h"
+
+namespace tenon::kernels::conv {
+namespace {
+#include "kernels/gemm/vec_avx512.inl"
+// Order matters: the second builds on the first.
+#include "kernels/conv/depthwise.inl"
+}  // namespace
+
+void DepthwiseAvx512(const DepthwiseLine& line) { Line(line); }
+
+}  // namespace tenon::kernels::conv
