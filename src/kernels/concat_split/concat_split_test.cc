@@ -7,7 +7,8 @@ TEST(Concat, AxesAndTypes) {
   const auto out = Eval("Concat", A("axis", -1), {Iota(Shape({2, 1})), Iota(Shape({2, 2})), Iota(Shape({2, 0}))});
   EXPECT_EQ(out[0].shape(), Shape({2, 3}));
   EXPECT_EQ(Values<float>(out[0]), (std::vector<float>{0, 0, 1, 1, 2, 3}));
-  const auto s = Eval("Concat", A("axis", 0), {Tensor::FromStrings(Shape({1}), {"a"}), Tensor::FromStrings(Shape({2}), {"b", "c"})});
+  const auto s =
+      Eval("Concat", A("axis", 0), {Tensor::FromStrings(Shape({1}), {"a"}), Tensor::FromStrings(Shape({2}), {"b", "c"})});
   EXPECT_EQ(Values<std::string>(s[0]), (std::vector<std::string>{"a", "b", "c"}));
   const auto big = Eval("Concat", A("axis", 1), {Iota(Shape({3, 40, 999})), Iota(Shape({3, 2, 999}))});
   EXPECT_EQ(big[0].shape(), Shape({3, 42, 999}));

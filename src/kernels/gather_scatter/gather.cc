@@ -36,7 +36,8 @@ class GatherKernel final : public movement::MoveKernel {
     TENON_ASSIGN_OR_RETURN(const int axis, movement::NormalizeAxis(axis_, data.shape.rank()));
     const int64_t extent = data.shape[axis];
     TENON_RETURN_IF_ERROR(CheckIndices("Gather", indices, extent));
-    if (data.shape.rank() - 1 + indices.shape.rank() > kMaxRank) return BadInput("Gather: the result's rank is over {}", kMaxRank);
+    if (data.shape.rank() - 1 + indices.shape.rank() > kMaxRank)
+      return BadInput("Gather: the result's rank is over {}", kMaxRank);
     Shape shape;
     for (int i = 0; i < axis; ++i) shape.push_back(data.shape[i]);
     for (int64_t d : indices.shape) shape.push_back(d);
@@ -111,6 +112,8 @@ Status InferGather(const ShapeArgs& args) {
   return Status::Ok();
 }
 
-Result<std::unique_ptr<Kernel>> MakeGather(const Problem& problem) { return movement::Make<GatherKernel>(problem); }
+Result<std::unique_ptr<Kernel>> MakeGather(const Problem& problem) {
+  return movement::Make<GatherKernel>(problem);
+}
 
 }  // namespace tenon::kernels::gather_scatter

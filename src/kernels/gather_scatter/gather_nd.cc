@@ -68,7 +68,8 @@ class GatherNDKernel final : public movement::MoveKernel {
     const View& indices = args.in[1];
     const Shape& d = data.shape;
     const Shape& s = indices.shape;
-    if (!movement::IsIndexType(indices.dtype)) return BadInput("GatherND: indices must be int64, not {}", DTypeName(indices.dtype));
+    if (!movement::IsIndexType(indices.dtype))
+      return BadInput("GatherND: indices must be int64, not {}", DTypeName(indices.dtype));
     TENON_RETURN_IF_ERROR(CheckND(d, s, batch_));
     const int batch = static_cast<int>(batch_);
     TENON_RETURN_IF_ERROR(CheckWidth(s[s.rank() - 1], d.rank() - batch));
@@ -156,7 +157,11 @@ Status InferGatherND(const ShapeArgs& args) {
   return Status::Ok();
 }
 
-Result<std::unique_ptr<Kernel>> MakeGatherElements(const Problem& p) { return movement::Make<GatherElementsKernel>(p); }
-Result<std::unique_ptr<Kernel>> MakeGatherND(const Problem& p) { return movement::Make<GatherNDKernel>(p); }
+Result<std::unique_ptr<Kernel>> MakeGatherElements(const Problem& p) {
+  return movement::Make<GatherElementsKernel>(p);
+}
+Result<std::unique_ptr<Kernel>> MakeGatherND(const Problem& p) {
+  return movement::Make<GatherNDKernel>(p);
+}
 
 }  // namespace tenon::kernels::gather_scatter

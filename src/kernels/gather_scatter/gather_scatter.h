@@ -1,5 +1,5 @@
-// Gather, Scatter and kin: elements or rows by index. An index may count from the end; one outside [-extent, extent) is kBadInput with
-// the operator, the index and the range, on every path, and nothing outside the tensors is ever touched.
+// Gather, Scatter and kin: elements or rows by index. An index may count from the end; one outside [-extent, extent) is kBadInput
+// with the operator, the index and the range, on every path, and nothing outside the tensors is ever touched.
 #ifndef TENON_KERNELS_GATHER_SCATTER_GATHER_SCATTER_H_
 #define TENON_KERNELS_GATHER_SCATTER_GATHER_SCATTER_H_
 

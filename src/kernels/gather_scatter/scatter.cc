@@ -109,14 +109,16 @@ class ScatterNDKernel final : public ScatterKernel {
     const View& updates = args.in[2];
     const Shape& d = data.shape;
     const Shape& s = indices.shape;
-    if (!movement::IsIndexType(indices.dtype)) return BadInput("ScatterND: indices must be int64, not {}", DTypeName(indices.dtype));
+    if (!movement::IsIndexType(indices.dtype))
+      return BadInput("ScatterND: indices must be int64, not {}", DTypeName(indices.dtype));
     if (s.rank() < 1 || d.rank() < 1 || s[s.rank() - 1] < 0 || s[s.rank() - 1] > d.rank()) {
       return BadInput("ScatterND: indices of shape {} for data of rank {}", s.ToString(), d.rank());
     }
     const int width = static_cast<int>(s[s.rank() - 1]);
     const int64_t tuples = s.Product(0, s.rank() - 1);
     const int64_t slice = d.Product(width, d.rank());
-    if (updates.dtype != data.dtype || updates.shape.rank() != s.rank() - 1 + d.rank() - width || updates.num_elements() != tuples * slice) {
+    if (updates.dtype != data.dtype || updates.shape.rank() != s.rank() - 1 + d.rank() - width ||
+        updates.num_elements() != tuples * slice) {
       return BadInput("ScatterND: updates of shape {} for indices of shape {} and data of shape {}", updates.shape.ToString(),
                       s.ToString(), d.ToString());
     }
@@ -188,7 +190,11 @@ Status InferScatterND(const ShapeArgs& args) {
   return Status::Ok();
 }
 
-Result<std::unique_ptr<Kernel>> MakeScatterElements(const Problem& p) { return movement::Make<ScatterElementsKernel>(p); }
-Result<std::unique_ptr<Kernel>> MakeScatterND(const Problem& p) { return movement::Make<ScatterNDKernel>(p); }
+Result<std::unique_ptr<Kernel>> MakeScatterElements(const Problem& p) {
+  return movement::Make<ScatterElementsKernel>(p);
+}
+Result<std::unique_ptr<Kernel>> MakeScatterND(const Problem& p) {
+  return movement::Make<ScatterNDKernel>(p);
+}
 
 }  // namespace tenon::kernels::gather_scatter

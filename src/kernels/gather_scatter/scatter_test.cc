@@ -12,14 +12,17 @@ TEST(FieldCase, N09_NegativeIndices) {
   EXPECT_EQ(Values<float>(Eval("GatherElements", A("axis", 1), {x, Of<int64_t>({3, 2}, {-1, -1, -1, -1, -1, -1})})[0]),
             (F{3, 3, 7, 7, 11, 11}));
   EXPECT_EQ(Values<float>(Eval("GatherND", A(), {x, Of<int64_t>({2, 2}, {-1, -1, 0, -2})})[0]), (F{11, 2}));
-  EXPECT_EQ(Values<float>(Eval("ScatterND", A(), {*Tensor::Zeros(DType::kF32, Shape({3, 4})), Of<int64_t>({2, 1}, {-1, 0}),
-                                                  Of<float>({2, 4}, {1, 2, 3, 4, 5, 6, 7, 8})})[0]),
+  EXPECT_EQ(Values<float>(Eval("ScatterND", A(),
+                               {*Tensor::Zeros(DType::kF32, Shape({3, 4})), Of<int64_t>({2, 1}, {-1, 0}),
+                                Of<float>({2, 4}, {1, 2, 3, 4, 5, 6, 7, 8})})[0]),
             (F{5, 6, 7, 8, 0, 0, 0, 0, 1, 2, 3, 4}));
-  EXPECT_EQ(Values<float>(Eval("OneHot", A(), {Tensor::Scalar<int64_t>(-1), Tensor::Scalar<int64_t>(5), Of<float>({2}, {0, 1})})[0]),
-            (F{0, 0, 0, 0, 1}));
+  EXPECT_EQ(
+      Values<float>(Eval("OneHot", A(), {Tensor::Scalar<int64_t>(-1), Tensor::Scalar<int64_t>(5), Of<float>({2}, {0, 1})})[0]),
+      (F{0, 0, 0, 0, 1}));
   EXPECT_EQ(Values<float>(Eval("Gather", A(), {x, I64({-3})})[0]), (F{0, 1, 2, 3}));
-  EXPECT_EQ(Values<float>(Eval("ScatterElements", A("axis", 1), {x, Of<int32_t>({1, 2}, {-4, -1}), Of<float>({1, 2}, {9, 8})})[0]),
-            (F{9, 1, 2, 8, 4, 5, 6, 7, 8, 9, 10, 11}));
+  EXPECT_EQ(
+      Values<float>(Eval("ScatterElements", A("axis", 1), {x, Of<int32_t>({1, 2}, {-4, -1}), Of<float>({1, 2}, {9, 8})})[0]),
+      (F{9, 1, 2, 8, 4, 5, 6, 7, 8, 9, 10, 11}));
 }
 
 TEST(FieldCase, N10_IndexOutOfRange) {
@@ -33,7 +36,8 @@ TEST(FieldCase, N10_IndexOutOfRange) {
     EXPECT_BAD_INPUT(TryEval("ScatterElements", A("axis", 1), {x, Of<int64_t>({1, 2}, {0, bad}), Of<float>({1, 2}, {7, 7})}),
                      "ScatterElements: " + text);
     // OneHot alone answers: ONNX defines an index out of range as a row without a hot element.
-    EXPECT_EQ(Values<float>(Eval("OneHot", A(), {I64({bad}), Tensor::Scalar<int64_t>(4), Of<float>({2}, {0, 1})})[0]), (F{0, 0, 0, 0}));
+    EXPECT_EQ(Values<float>(Eval("OneHot", A(), {I64({bad}), Tensor::Scalar<int64_t>(4), Of<float>({2}, {0, 1})})[0]),
+              (F{0, 0, 0, 0}));
   }
   EXPECT_BAD_INPUT(TryEval("GatherElements", A("axis", 1), {x, Of<int64_t>({4, 1}, {0, 0, 0, 0})}), "go beyond data");
   EXPECT_BAD_INPUT(TryEval("ScatterND", A(), {x, Of<int64_t>({1, 3}, {0, 0, 0}), Of<float>({1}, {7})}), "for data of rank 2");
@@ -45,7 +49,9 @@ TEST(ScatterND, Reductions) {
   const Tensor x = Of<float>({3}, {1, 2, 3});
   const Tensor at = Of<int64_t>({3, 1}, {0, 0, 2});
   const Tensor by = Of<float>({3}, {5, 7, -1});
-  const auto run = [&](const char* r) { return Values<float>(Eval("ScatterND", A("reduction", std::string(r)), {x, at, by})[0]); };
+  const auto run = [&](const char* r) {
+    return Values<float>(Eval("ScatterND", A("reduction", std::string(r)), {x, at, by})[0]);
+  };
   EXPECT_EQ(run("none"), (F{7, 2, -1}));
   EXPECT_EQ(run("add"), (F{13, 2, 2}));
   EXPECT_EQ(run("mul"), (F{35, 2, -3}));

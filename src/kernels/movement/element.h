@@ -20,11 +20,15 @@ inline bool IsSubByte(DType t) {
   return bits > 0 && bits < 8;
 }
 
-inline int64_t StrideBytes(int size) { return size == kStringSize ? static_cast<int64_t>(sizeof(std::string)) : size; }
+inline int64_t StrideBytes(int size) {
+  return size == kStringSize ? static_cast<int64_t>(sizeof(std::string)) : size;
+}
 inline const void* At(const void* p, int64_t index, int size) {
   return static_cast<const char*>(p) + index * StrideBytes(size);
 }
-inline void* At(void* p, int64_t index, int size) { return static_cast<char*>(p) + index * StrideBytes(size); }
+inline void* At(void* p, int64_t index, int size) {
+  return static_cast<char*>(p) + index * StrideBytes(size);
+}
 
 /// dst[0..n) = src[0..n).
 void CopyElements(void* dst, const void* src, int64_t n, int size);
@@ -53,7 +57,9 @@ decltype(auto) DispatchSize(int size, F&& f) {
 
 /// Makes output `i` ready: asks the allocator when the plan did not know the shape, else checks the plan.
 Status PrepareOutput(const RunArgs& args, size_t i, const Shape& shape);
-inline bool HasOutput(const RunArgs& args, size_t i) { return i < args.out.size() && args.out[i].present(); }
+inline bool HasOutput(const RunArgs& args, size_t i) {
+  return i < args.out.size() && args.out[i].present();
+}
 
 /// A kernel whose elements may be packed below a byte: Move sees them as bytes.
 class MoveKernel : public Kernel {
@@ -89,7 +95,9 @@ Status ReadSmallInts(const View& v, std::string_view what, SmallInts* out);
 inline int64_t ReadInt(const View& v, int64_t i) {
   return v.dtype == DType::kI64 ? v.Data<int64_t>()[i] : v.Data<int32_t>()[i];
 }
-inline bool IsIndexType(DType t) { return t == DType::kI32 || t == DType::kI64; }
+inline bool IsIndexType(DType t) {
+  return t == DType::kI32 || t == DType::kI64;
+}
 
 /// Largest number of elements of a shape-like value that rules carry as symbols.
 inline constexpr int64_t kMaxKnownElements = 64;

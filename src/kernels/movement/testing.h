@@ -11,7 +11,9 @@
 
 namespace tenon::kernels::testing {
 
-inline Tensor I64(std::vector<int64_t> v) { return Tensor::FromVector<int64_t>(Shape({static_cast<int64_t>(v.size())}), v); }
+inline Tensor I64(std::vector<int64_t> v) {
+  return Tensor::FromVector<int64_t>(Shape({static_cast<int64_t>(v.size())}), v);
+}
 template <typename T>
 Tensor Of(std::initializer_list<int64_t> shape, const std::vector<T>& v) {
   return Tensor::FromVector<T>(Shape(shape), v);
@@ -48,7 +50,9 @@ inline std::vector<Tensor> Eval(std::string_view op, const Attrs& attrs, const s
 }
 
 /// The attributes named one after another.
-inline Attrs A() { return {}; }
+inline Attrs A() {
+  return {};
+}
 template <typename V, typename... Rest>
 Attrs A(std::string name, V value, Rest... rest) {
   Attrs a = A(rest...);
@@ -74,7 +78,8 @@ inline ValueInfo Symbols(std::vector<Dim> elements) {
   return v;
 }
 
-inline std::vector<ValueInfo> Infer(std::string_view op, const Attrs& attrs, const std::vector<ValueInfo>& in, size_t outputs = 1) {
+inline std::vector<ValueInfo> Infer(std::string_view op, const Attrs& attrs, const std::vector<ValueInfo>& in,
+                                    size_t outputs = 1) {
   std::vector<ValueInfo> out(outputs);
   for (auto& o : out) o.present = true;
   const Status s = InferShapes(op, {attrs, in, out});
@@ -86,10 +91,10 @@ inline std::string ElementText(const ValueInfo& v) {
   return v.elements ? SymShape(*v.elements).ToString() : std::string("unknown");
 }
 
-#define EXPECT_BAD_INPUT(result, text)                                          \
-  do {                                                                          \
-    const auto& bad_input_result = (result);                                    \
-    EXPECT_EQ(bad_input_result.status().code(), Code::kBadInput);               \
+#define EXPECT_BAD_INPUT(result, text)                                            \
+  do {                                                                            \
+    const auto& bad_input_result = (result);                                      \
+    EXPECT_EQ(bad_input_result.status().code(), Code::kBadInput);                 \
     EXPECT_THAT(bad_input_result.status().message(), ::testing::HasSubstr(text)); \
   } while (0)
 

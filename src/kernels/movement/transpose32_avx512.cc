@@ -31,8 +31,8 @@ inline void Tile(const uint32_t* src, int64_t src_stride, uint32_t* dst, int64_t
   }
   // r[4*g+j] holds, per 128-bit lane L, column 4*L+j of source rows 4*g..4*g+3.
   for (int j = 0; j < 4; ++j) {
-    const __m512i a = _mm512_shuffle_i32x4(r[j], r[4 + j], 0x44);        // lanes 0,1 of groups 0,1
-    const __m512i b = _mm512_shuffle_i32x4(r[j], r[4 + j], 0xee);        // lanes 2,3
+    const __m512i a = _mm512_shuffle_i32x4(r[j], r[4 + j], 0x44);  // lanes 0,1 of groups 0,1
+    const __m512i b = _mm512_shuffle_i32x4(r[j], r[4 + j], 0xee);  // lanes 2,3
     const __m512i c = _mm512_shuffle_i32x4(r[8 + j], r[12 + j], 0x44);
     const __m512i d = _mm512_shuffle_i32x4(r[8 + j], r[12 + j], 0xee);
     t[j] = _mm512_shuffle_i32x4(a, c, 0x88);
@@ -47,8 +47,7 @@ inline void Tile(const uint32_t* src, int64_t src_stride, uint32_t* dst, int64_t
 
 }  // namespace
 
-void Transpose32_avx512(const uint32_t* src, int64_t src_stride, uint32_t* dst, int64_t dst_stride, int64_t rows,
-                        int64_t cols) {
+void Transpose32_avx512(const uint32_t* src, int64_t src_stride, uint32_t* dst, int64_t dst_stride, int64_t rows, int64_t cols) {
   for (int64_t c = 0; c < cols; c += 16) {
     const int w = static_cast<int>(cols - c < 16 ? cols - c : 16);
     for (int64_t r = 0; r < rows; r += 16) {

@@ -82,6 +82,8 @@ Status InferCumulative(const ShapeArgs& args) {
   return Status::Ok();
 }
 
-Result<std::unique_ptr<Kernel>> MakeCumulative(const Problem& p) { return movement::Make<CumulativeKernel>(p); }
+Result<std::unique_ptr<Kernel>> MakeCumulative(const Problem& p) {
+  return movement::Make<CumulativeKernel>(p);
+}
 
 }  // namespace tenon::kernels::shape_ops

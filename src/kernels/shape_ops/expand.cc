@@ -17,7 +17,8 @@ Status ReadList(std::string_view op, const ValueInfo& v, std::optional<std::vect
   }
   *out = SmallElements(v);
   if (!*out && v.data == nullptr && v.shape.has_rank() && v.shape.rank() == 1 && v.shape[0].is_const()) {
-    if (v.shape[0].value() > kMaxRank) return BadInput("{}: input 1 lists {} numbers; allowed are {}", op, v.shape[0].value(), kMaxRank);
+    if (v.shape[0].value() > kMaxRank)
+      return BadInput("{}: input 1 lists {} numbers; allowed are {}", op, v.shape[0].value(), kMaxRank);
     *out = std::vector<Dim>(static_cast<size_t>(std::max<int64_t>(0, v.shape[0].value())), Dim::Unknown());
   }
   if (!*out && v.data != nullptr) return BadInput("{}: input 1 must be a list of at most {} integers", op, kMaxRank);
@@ -155,7 +156,11 @@ Status InferTile(const ShapeArgs& args) {
   return Status::Ok();
 }
 
-Result<std::unique_ptr<Kernel>> MakeExpand(const Problem& p) { return movement::Make<ExpandKernel>(p); }
-Result<std::unique_ptr<Kernel>> MakeTile(const Problem& p) { return movement::Make<TileKernel>(p); }
+Result<std::unique_ptr<Kernel>> MakeExpand(const Problem& p) {
+  return movement::Make<ExpandKernel>(p);
+}
+Result<std::unique_ptr<Kernel>> MakeTile(const Problem& p) {
+  return movement::Make<TileKernel>(p);
+}
 
 }  // namespace tenon::kernels::shape_ops

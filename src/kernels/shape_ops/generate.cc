@@ -13,7 +13,9 @@ using movement::SetElements;
 using movement::SetTensor;
 using movement::SmallElements;
 
-bool CannotBeNegative(const Dim& d) { return !d.is_unknown() && d.ToString().find('-') == std::string::npos; }
+bool CannotBeNegative(const Dim& d) {
+  return !d.is_unknown() && d.ToString().find('-') == std::string::npos;
+}
 
 class ConstantOfShapeKernel final : public movement::MoveKernel {
  public:
@@ -56,7 +58,7 @@ constexpr bool IsHalf = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
 
 template <typename T>
 Result<int64_t> RangeCountOf(T start, T limit, T delta) {
-  if (delta == T(0))return BadInput("Range: delta is 0");
+  if (delta == T(0)) return BadInput("Range: delta is 0");
   double n;
   if constexpr (std::is_floating_point_v<T>) {
     n = std::ceil(static_cast<double>(limit - start) / static_cast<double>(delta));
@@ -93,7 +95,8 @@ class RangeKernel final : public Kernel {
   Status Run(const RunArgs& args) const override {
     Status status;
     for (const View& v : args.in) {
-      if (v.num_elements() != 1 || v.dtype != args.in[0].dtype) return BadInput("Range: start, limit and delta must be scalars of one type");
+      if (v.num_elements() != 1 || v.dtype != args.in[0].dtype)
+        return BadInput("Range: start, limit and delta must be scalars of one type");
     }
     const bool known = DispatchRange(args.in[0].dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
@@ -225,8 +228,14 @@ Status InferEyeLike(const ShapeArgs& args) {
   return Status::Ok();
 }
 
-Result<std::unique_ptr<Kernel>> MakeConstantOfShape(const Problem& p) { return movement::Make<ConstantOfShapeKernel>(p); }
-Result<std::unique_ptr<Kernel>> MakeRange(const Problem& p) { return movement::Make<RangeKernel>(p); }
-Result<std::unique_ptr<Kernel>> MakeEyeLike(const Problem& p) { return movement::Make<EyeLikeKernel>(p); }
+Result<std::unique_ptr<Kernel>> MakeConstantOfShape(const Problem& p) {
+  return movement::Make<ConstantOfShapeKernel>(p);
+}
+Result<std::unique_ptr<Kernel>> MakeRange(const Problem& p) {
+  return movement::Make<RangeKernel>(p);
+}
+Result<std::unique_ptr<Kernel>> MakeEyeLike(const Problem& p) {
+  return movement::Make<EyeLikeKernel>(p);
+}
 
 }  // namespace tenon::kernels::shape_ops

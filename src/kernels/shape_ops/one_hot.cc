@@ -81,7 +81,8 @@ Status InferOneHot(const ShapeArgs& args) {
   const SymShape& indices = args.in[0].shape;
   movement::SetTensor(&args.out[0], args.in[2].dtype, {});
   const Dim values = args.in[2].shape.NumElements();
-  if (values.is_const() && !values.Is(2)) return BadInput("OneHot: values has shape {}; [off, on] is allowed", args.in[2].shape.ToString());
+  if (values.is_const() && !values.Is(2))
+    return BadInput("OneHot: values has shape {}; [off, on] is allowed", args.in[2].shape.ToString());
   Dim depth = Dim::Unknown();
   if (args.in[1].data != nullptr) {
     TENON_ASSIGN_OR_RETURN(depth, ReadDepth(*args.in[1].data));
@@ -98,6 +99,8 @@ Status InferOneHot(const ShapeArgs& args) {
   return Status::Ok();
 }
 
-Result<std::unique_ptr<Kernel>> MakeOneHot(const Problem& p) { return movement::Make<OneHotKernel>(p); }
+Result<std::unique_ptr<Kernel>> MakeOneHot(const Problem& p) {
+  return movement::Make<OneHotKernel>(p);
+}
 
 }  // namespace tenon::kernels::shape_ops

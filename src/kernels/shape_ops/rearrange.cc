@@ -22,7 +22,8 @@ class TriluKernel final : public movement::MoveKernel {
     if (rank < 2) return BadInput("Trilu: the input has rank {}; at least 2 is needed", rank);
     int64_t k = 0;
     if (args.Has(1)) {
-      if (!movement::IsIndexType(args.in[1].dtype) || args.in[1].num_elements() != 1) return BadInput("Trilu: k must be one integer");
+      if (!movement::IsIndexType(args.in[1].dtype) || args.in[1].num_elements() != 1)
+        return BadInput("Trilu: k must be one integer");
       k = movement::ReadInt(args.in[1], 0);
     }
     TENON_RETURN_IF_ERROR(movement::PrepareOutput(args, 0, in.shape));
@@ -33,17 +34,17 @@ class TriluKernel final : public movement::MoveKernel {
     void* out = args.out[0].data;
     args.team.ParallelFor(in.shape.Product(0, rank - 1), std::max<int64_t>(1, 32768 / std::max<int64_t>(1, cols)),
                           [&](int64_t begin, int64_t end, int) {
-      for (int64_t r = begin; r < end; ++r) {
-        // First column of the upper part, which starts at j = i + k; the lower one ends with that column.
-        const int64_t split = std::clamp<int64_t>(r % rows + k + (upper_ ? 0 : 1), 0, cols);
-        const int64_t from = upper_ ? split : 0;
-        const int64_t to = upper_ ? cols : split;
-        const int64_t base = r * cols;
-        movement::FillElements(At(out, base, size), nullptr, from, size);
-        CopyElements(At(out, base + from, size), At(in.data, base + from, size), to - from, size);
-        movement::FillElements(At(out, base + to, size), nullptr, cols - to, size);
-      }
-    });
+                            for (int64_t r = begin; r < end; ++r) {
+                              // First column of the upper part, which starts at j = i + k; the lower one ends with that column.
+                              const int64_t split = std::clamp<int64_t>(r % rows + k + (upper_ ? 0 : 1), 0, cols);
+                              const int64_t from = upper_ ? split : 0;
+                              const int64_t to = upper_ ? cols : split;
+                              const int64_t base = r * cols;
+                              movement::FillElements(At(out, base, size), nullptr, from, size);
+                              CopyElements(At(out, base + from, size), At(in.data, base + from, size), to - from, size);
+                              movement::FillElements(At(out, base + to, size), nullptr, cols - to, size);
+                            }
+                          });
     return Status::Ok();
   }
 
@@ -117,7 +118,8 @@ class TensorScatterKernel final : public movement::MoveKernel {
     const int64_t max = past.shape[axis];
     like[axis] = max;
     if (!(like == past.shape) || n > max) {
-      return BadInput("TensorScatter: update of shape {} does not fit a cache of {}", update.shape.ToString(), past.shape.ToString());
+      return BadInput("TensorScatter: update of shape {} does not fit a cache of {}", update.shape.ToString(),
+                      past.shape.ToString());
     }
     const int64_t batches = past.shape[0];
     if (args.Has(2) && (!movement::IsIndexType(args.in[2].dtype) || args.in[2].num_elements() != batches)) {
@@ -172,8 +174,14 @@ Status InferTensorScatter(const ShapeArgs& args) {
   return Status::Ok();
 }
 
-Result<std::unique_ptr<Kernel>> MakeTrilu(const Problem& p) { return movement::Make<TriluKernel>(p); }
-Result<std::unique_ptr<Kernel>> MakeReverseSequence(const Problem& p) { return movement::Make<ReverseSequenceKernel>(p); }
-Result<std::unique_ptr<Kernel>> MakeTensorScatter(const Problem& p) { return movement::Make<TensorScatterKernel>(p); }
+Result<std::unique_ptr<Kernel>> MakeTrilu(const Problem& p) {
+  return movement::Make<TriluKernel>(p);
+}
+Result<std::unique_ptr<Kernel>> MakeReverseSequence(const Problem& p) {
+  return movement::Make<ReverseSequenceKernel>(p);
+}
+Result<std::unique_ptr<Kernel>> MakeTensorScatter(const Problem& p) {
+  return movement::Make<TensorScatterKernel>(p);
+}
 
 }  // namespace tenon::kernels::shape_ops

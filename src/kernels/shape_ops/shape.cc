@@ -69,7 +69,11 @@ Status InferSize(const ShapeArgs& args) {
   return Status::Ok();
 }
 
-Result<std::unique_ptr<Kernel>> MakeShape(const Problem& problem) { return movement::Make<ShapeKernel>(problem); }
-Result<std::unique_ptr<Kernel>> MakeSize(const Problem& problem) { return movement::Make<SizeKernel>(problem); }
+Result<std::unique_ptr<Kernel>> MakeShape(const Problem& problem) {
+  return movement::Make<ShapeKernel>(problem);
+}
+Result<std::unique_ptr<Kernel>> MakeSize(const Problem& problem) {
+  return movement::Make<SizeKernel>(problem);
+}
 
 }  // namespace tenon::kernels::shape_ops

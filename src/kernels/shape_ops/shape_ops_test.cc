@@ -32,12 +32,16 @@ TEST(Range, CountsAndElements) {
   EXPECT_EQ(ints(10, 4, -2), (L{10, 8, 6}));
   EXPECT_EQ(ints(3, 3, 1), L{});
   EXPECT_EQ(ints(5, 1, 1), L{});
-  EXPECT_EQ(Values<float>(Eval("Range", A(), {Tensor::Scalar(0.f), Tensor::Scalar(1.f), Tensor::Scalar(0.4f)})[0]), (F{0, 0.4f, 0.8f}));
+  EXPECT_EQ(Values<float>(Eval("Range", A(), {Tensor::Scalar(0.f), Tensor::Scalar(1.f), Tensor::Scalar(0.4f)})[0]),
+            (F{0, 0.4f, 0.8f}));
   const int64_t max = std::numeric_limits<int64_t>::max();
-  EXPECT_BAD_INPUT(TryEval("Range", A(), {Tensor::Scalar<int64_t>(0), Tensor::Scalar(max), Tensor::Scalar<int64_t>(1)}), "too many");
-  EXPECT_BAD_INPUT(TryEval("Range", A(), {Tensor::Scalar<int64_t>(0), Tensor::Scalar(max), Tensor::Scalar<int64_t>(0)}), "delta is 0");
-  EXPECT_BAD_INPUT(TryEval("Range", A(), {Tensor::Scalar(0.f), Tensor::Scalar(std::numeric_limits<float>::quiet_NaN()), Tensor::Scalar(1.f)}),
+  EXPECT_BAD_INPUT(TryEval("Range", A(), {Tensor::Scalar<int64_t>(0), Tensor::Scalar(max), Tensor::Scalar<int64_t>(1)}),
                    "too many");
+  EXPECT_BAD_INPUT(TryEval("Range", A(), {Tensor::Scalar<int64_t>(0), Tensor::Scalar(max), Tensor::Scalar<int64_t>(0)}),
+                   "delta is 0");
+  EXPECT_BAD_INPUT(
+      TryEval("Range", A(), {Tensor::Scalar(0.f), Tensor::Scalar(std::numeric_limits<float>::quiet_NaN()), Tensor::Scalar(1.f)}),
+      "too many");
   const Dim n = Dim::Symbol("n");
   const auto scalar = [](Dim d) {
     ValueInfo v = Sym(DType::kI64, {});
@@ -61,7 +65,8 @@ TEST(ConstantOfShape, ValuesAndShapes) {
 }
 
 TEST(ExpandTile, Broadcast) {
-  EXPECT_EQ(Values<float>(Eval("Expand", A(), {Of<float>({2, 1}, {1, 2}), I64({2, 1, 3})})[0]), (F{1, 1, 1, 2, 2, 2, 1, 1, 1, 2, 2, 2}));
+  EXPECT_EQ(Values<float>(Eval("Expand", A(), {Of<float>({2, 1}, {1, 2}), I64({2, 1, 3})})[0]),
+            (F{1, 1, 1, 2, 2, 2, 1, 1, 1, 2, 2, 2}));
   EXPECT_EQ(Eval("Expand", A(), {Iota(Shape({3, 4})), I64({1})})[0].shape(), Shape({3, 4}));
   EXPECT_BAD_INPUT(TryEval("Expand", A(), {Iota(Shape({3})), I64({2})}), "does not broadcast");
   EXPECT_BAD_INPUT(TryEval("Expand", A(), {Iota(Shape({1})), I64({-1})}), "negative");
@@ -77,14 +82,17 @@ TEST(ExpandTile, Broadcast) {
 TEST(CumSum, DirectionsAndTypes) {
   const Tensor x = Of<float>({2, 3}, {1, 2, 3, 4, 5, 6});
   EXPECT_EQ(Values<float>(Eval("CumSum", A(), {x, Tensor::Scalar<int64_t>(-1)})[0]), (F{1, 3, 6, 4, 9, 15}));
-  EXPECT_EQ(Values<float>(Eval("CumSum", A("exclusive", 1, "reverse", 1), {x, Tensor::Scalar<int32_t>(0)})[0]), (F{4, 5, 6, 0, 0, 0}));
+  EXPECT_EQ(Values<float>(Eval("CumSum", A("exclusive", 1, "reverse", 1), {x, Tensor::Scalar<int32_t>(0)})[0]),
+            (F{4, 5, 6, 0, 0, 0}));
   EXPECT_EQ(Values<float>(Eval("CumProd", A(), {x, Tensor::Scalar<int64_t>(1)})[0]), (F{1, 2, 6, 4, 20, 120}));
   EXPECT_BAD_INPUT(TryEval("CumSum", A(), {x, Tensor::Scalar<int64_t>(2)}), "outside [-2, 1]");
 }
 
 TEST(Trilu, DiagonalsFarOutside) {
   const Tensor x = Of<int64_t>({2, 3}, {1, 2, 3, 4, 5, 6});
-  const auto run = [&](int64_t upper, int64_t k) { return Values<int64_t>(Eval("Trilu", A("upper", upper), {x, Tensor::Scalar(k)})[0]); };
+  const auto run = [&](int64_t upper, int64_t k) {
+    return Values<int64_t>(Eval("Trilu", A("upper", upper), {x, Tensor::Scalar(k)})[0]);
+  };
   EXPECT_EQ(run(1, 0), (L{1, 2, 3, 0, 5, 6}));
   EXPECT_EQ(run(0, 0), (L{1, 0, 0, 4, 5, 0}));
   EXPECT_EQ(run(1, -1), (L{1, 2, 3, 4, 5, 6}));
@@ -104,7 +112,8 @@ TEST(OneHot, DepthIsChecked) {
   const Tensor off_on = Of<float>({2}, {0, 1});
   EXPECT_BAD_INPUT(TryEval("OneHot", A(), {I64({0}), Tensor::Scalar<int64_t>(-1), off_on}), "depth -1");
   EXPECT_BAD_INPUT(TryEval("OneHot", A(), {I64({0}), Tensor::Scalar(1e30f), off_on}), "depth");
-  EXPECT_EQ(Values<float>(Eval("OneHot", A("axis", 0), {Of<float>({2}, {1, NAN}), Tensor::Scalar(2.f), off_on})[0]), (F{0, 0, 1, 0}));
+  EXPECT_EQ(Values<float>(Eval("OneHot", A("axis", 0), {Of<float>({2}, {1, NAN}), Tensor::Scalar(2.f), off_on})[0]),
+            (F{0, 0, 1, 0}));
 }
 
 }  // namespace

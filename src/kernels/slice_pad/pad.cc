@@ -42,8 +42,8 @@ Result<AxisPad> MakeAxisPad(int axis, int64_t extent, int64_t before, int64_t af
   const AxisPad p{crop_front, extent - crop_front - crop_back, std::max<int64_t>(0, before), std::max<int64_t>(0, after)};
   const int64_t most = std::max(p.before, p.after);
   if (mode == Mode::kReflect && most > 0 && most > p.length - 1) {
-    return BadInput("Pad: reflect pads {}, {} of axis {} go beyond its extent {}; at most {} is allowed", before, after, axis, p.length,
-                    std::max<int64_t>(0, p.length - 1));
+    return BadInput("Pad: reflect pads {}, {} of axis {} go beyond its extent {}; at most {} is allowed", before, after, axis,
+                    p.length, std::max<int64_t>(0, p.length - 1));
   }
   if (mode != Mode::kConstant && most > 0 && p.length == 0) {
     return BadInput("Pad: axis {} is empty, so there is nothing to pad it with", axis);
@@ -211,6 +211,8 @@ Status InferPad(const ShapeArgs& args) {
   return Status::Ok();
 }
 
-Result<std::unique_ptr<Kernel>> MakePad(const Problem& problem) { return movement::Make<PadKernel>(problem); }
+Result<std::unique_ptr<Kernel>> MakePad(const Problem& problem) {
+  return movement::Make<PadKernel>(problem);
+}
 
 }  // namespace tenon::kernels::slice_pad

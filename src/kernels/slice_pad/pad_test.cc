@@ -7,7 +7,9 @@ namespace {
 
 using F = std::vector<float>;
 
-Attrs Mode(const char* m) { return A("mode", std::string(m)); }
+Attrs Mode(const char* m) {
+  return A("mode", std::string(m));
+}
 
 TEST(FieldCase, N06_PadReflectOutOfBounds) {
   // (a) the largest reflection that fits, and one more.
@@ -15,7 +17,8 @@ TEST(FieldCase, N06_PadReflectOutOfBounds) {
   EXPECT_BAD_INPUT(TryEval("Pad", Mode("reflect"), {Iota(Shape({4})), I64({4, 0})}), "at most 3 is allowed");
   EXPECT_BAD_INPUT(TryEval("Pad", Mode("reflect"), {Iota(Shape({4})), I64({-3, 3})}), "at most 0 is allowed");
   // (b), (c)
-  EXPECT_BAD_INPUT(TryEval("Pad", Mode("reflect"), {Iota(Shape({3, 2})), I64({0, 2, 0, 0})}), "pads 2, 0 of axis 1 go beyond its extent 2");
+  EXPECT_BAD_INPUT(TryEval("Pad", Mode("reflect"), {Iota(Shape({3, 2})), I64({0, 2, 0, 0})}),
+                   "pads 2, 0 of axis 1 go beyond its extent 2");
   EXPECT_BAD_INPUT(TryEval("Pad", Mode("reflect"), {Iota(Shape({8, 20, 17, 13})), I64({3, 0, 4, 1, 11, 1, 8, 0})}), "axis 0");
   // (d)
   EXPECT_EQ(Values<float>(Eval("Pad", Mode("reflect"), {Iota(Shape({3, 4})), I64({1, 0, 0, 0})})[0]),

@@ -14,7 +14,9 @@ using movement::SmallElements;
 // Exporters write "to the end" as the largest int32 or int64, or something near it.
 constexpr int64_t kFar = std::numeric_limits<int32_t>::max() - 1;
 
-bool CannotBeNegative(const Dim& d) { return !d.is_unknown() && d.ToString().find('-') == std::string::npos; }
+bool CannotBeNegative(const Dim& d) {
+  return !d.is_unknown() && d.ToString().find('-') == std::string::npos;
+}
 
 // Where start or end `v` lies in [0, extent] for a positive step.
 Dim Position(const Dim& v, const Dim& extent) {
@@ -36,7 +38,8 @@ Dim RangeExtent(const Dim& start, const Dim& end, int64_t step, const Dim& exten
     return {ClampRange(start.value(), end.value(), step, extent.value()).count};
   }
   if (step < 0) {
-    const bool whole = start.is_const() && end.is_const() && (start.value() >= kFar || start.value() == -1) && end.value() <= -kFar;
+    const bool whole =
+        start.is_const() && end.is_const() && (start.value() >= kFar || start.value() == -1) && end.value() <= -kFar;
     return whole && step > -kFar ? Dim::CeilDiv(extent, Dim(-step)) : Dim::Unknown();
   }
   const Dim lo = Position(start, extent);
@@ -201,6 +204,8 @@ class SliceKernel final : public movement::MoveKernel {
 
 }  // namespace
 
-Result<std::unique_ptr<Kernel>> MakeSlice(const Problem& /*problem*/) { return std::unique_ptr<Kernel>(new SliceKernel()); }
+Result<std::unique_ptr<Kernel>> MakeSlice(const Problem& /*problem*/) {
+  return std::unique_ptr<Kernel>(new SliceKernel());
+}
 
 }  // namespace tenon::kernels::slice_pad

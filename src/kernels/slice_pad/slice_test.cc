@@ -51,7 +51,8 @@ TEST(Slice, AgreesWithPython) {
           const int64_t upper = step > 0 ? n : n - 1;
           const auto place = [&](int64_t v) { return v < 0 ? std::max(v + n, lower) : std::min(v, upper); };
           std::vector<float> want;
-          for (int64_t i = place(start); step > 0 ? i < place(end) : i > place(end); i += step) want.push_back(static_cast<float>(i));
+          for (int64_t i = place(start); step > 0 ? i < place(end) : i > place(end); i += step)
+            want.push_back(static_cast<float>(i));
           EXPECT_EQ(Slice1(start, end, step, n), want) << n << ": " << start << ":" << end << ":" << step;
         }
       }
@@ -82,8 +83,10 @@ TEST(Slice, Errors) {
 TEST(Slice, Symbols) {
   const Dim n = Dim::Symbol("n");
   const auto extent = [](Dim in, Dim start, Dim end, int64_t step = 1) {
-    return Infer("Slice", A(), {Sym(DType::kF32, {std::move(in), 4}), Symbols({std::move(start)}), Symbols({std::move(end)}),
-                                Symbols({0}), Symbols({step})})[0].shape.ToString();
+    return Infer("Slice", A(),
+                 {Sym(DType::kF32, {std::move(in), 4}), Symbols({std::move(start)}), Symbols({std::move(end)}), Symbols({0}),
+                  Symbols({step})})[0]
+        .shape.ToString();
   };
   EXPECT_EQ(extent(n, 0, kMax), "[n,4]");
   EXPECT_EQ(extent(n, 1, kMax), "[max(0,n-1),4]");

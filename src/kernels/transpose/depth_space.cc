@@ -23,8 +23,7 @@ Result<Params> Parse(std::string_view op, const Attrs& attrs) {
 class DepthSpaceKernel final : public movement::MoveKernel {
  public:
   static Status Check(const Problem& p) { return Parse(p.op, p.attrs).status(); }
-  explicit DepthSpaceKernel(const Problem& p)
-      : to_space_(p.op == "DepthToSpace"), p_(*Parse(p.op, p.attrs)), isa_(p.isa) {}
+  explicit DepthSpaceKernel(const Problem& p) : to_space_(p.op == "DepthToSpace"), p_(*Parse(p.op, p.attrs)), isa_(p.isa) {}
 
  protected:
   Status Move(const RunArgs& args) const override {
@@ -34,7 +33,8 @@ class DepthSpaceKernel final : public movement::MoveKernel {
     if (to_space_ ? s[1] % (b * b) != 0 : s[2] % b != 0 || s[3] % b != 0) {
       return BadInput("{}: blocksize {} does not divide the input of shape {}", Name(), b, s.ToString());
     }
-    const Shape shape = to_space_ ? Shape({s[0], s[1] / (b * b), s[2] * b, s[3] * b}) : Shape({s[0], s[1] * b * b, s[2] / b, s[3] / b});
+    const Shape shape =
+        to_space_ ? Shape({s[0], s[1] / (b * b), s[2] * b, s[3] * b}) : Shape({s[0], s[1] * b * b, s[2] / b, s[3] / b});
     TENON_RETURN_IF_ERROR(movement::PrepareOutput(args, 0, shape));
     const Shape& small = to_space_ ? s : shape;  // the side with the small plane
     const Shape& wide = to_space_ ? shape : s;
@@ -85,9 +85,15 @@ Status Infer(const ShapeArgs& args, bool to_space) {
 
 }  // namespace
 
-Status InferDepthToSpace(const ShapeArgs& args) { return Infer(args, true); }
-Status InferSpaceToDepth(const ShapeArgs& args) { return Infer(args, false); }
+Status InferDepthToSpace(const ShapeArgs& args) {
+  return Infer(args, true);
+}
+Status InferSpaceToDepth(const ShapeArgs& args) {
+  return Infer(args, false);
+}
 
-Result<std::unique_ptr<Kernel>> MakeDepthSpace(const Problem& problem) { return movement::Make<DepthSpaceKernel>(problem); }
+Result<std::unique_ptr<Kernel>> MakeDepthSpace(const Problem& problem) {
+  return movement::Make<DepthSpaceKernel>(problem);
+}
 
 }  // namespace tenon::kernels::transpose

@@ -47,7 +47,9 @@ Status InferTranspose(const ShapeArgs& args) {
 namespace {
 
 // Axis k of the output is axis Source(k) of the input.
-int Source(const std::vector<int>& perm, int rank, int k) { return perm.empty() ? rank - 1 - k : perm[static_cast<size_t>(k)]; }
+int Source(const std::vector<int>& perm, int rank, int k) {
+  return perm.empty() ? rank - 1 - k : perm[static_cast<size_t>(k)];
+}
 
 Result<Shape> OutputShape(const std::vector<int>& perm, const Shape& in) {
   if (!perm.empty() && static_cast<int>(perm.size()) != in.rank()) {
@@ -114,7 +116,9 @@ Status ReferenceKernel::Check(const Problem& problem) {
   return ParsePerm(problem.attrs, &perm);
 }
 
-ReferenceKernel::ReferenceKernel(const Problem& problem) { (void)ParsePerm(problem.attrs, &perm_); }
+ReferenceKernel::ReferenceKernel(const Problem& problem) {
+  (void)ParsePerm(problem.attrs, &perm_);
+}
 
 Status ReferenceKernel::Move(const RunArgs& args) const {
   const View& in = args.in[0];

@@ -29,8 +29,8 @@ void CheckRows(const Tensor& x, const Attrs& attrs) {
 }
 
 TEST(Transpose, RowsAgreeOnAllTypesAndShapes) {
-  const DType types[] = {DType::kF32, DType::kU8,  DType::kBool, DType::kF16,    DType::kI64,
-                         DType::kC128, DType::kI4, DType::kString, DType::kU2, DType::kBF16};
+  const DType types[] = {DType::kF32,  DType::kU8, DType::kBool,   DType::kF16, DType::kI64,
+                         DType::kC128, DType::kI4, DType::kString, DType::kU2,  DType::kBF16};
   for (DType t : types) {
     uint32_t seed = 7;
     for (const Shape& s : {Shape({5, 7}), Shape({16, 16}), Shape({33, 50}), Shape({1, 9}), Shape({0, 3}), Shape({129, 70})}) {

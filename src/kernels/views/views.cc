@@ -74,7 +74,8 @@ Status ReshapeTo(const SymShape& in, std::vector<Dim> target, bool allow_zero, S
     } else if (in.is_const() && known.is_const()) {
       const Dim n = in.NumElements();
       if (n.is_unknown() || (known.Is(0) ? !n.Is(0) : n.value() % known.value() != 0)) {
-        return BadInput("Reshape: {} elements of {} do not divide into {}", n.ToString(), in.ToString(), SymShape(rest).ToString());
+        return BadInput("Reshape: {} elements of {} do not divide into {}", n.ToString(), in.ToString(),
+                        SymShape(rest).ToString());
       }
       target[static_cast<size_t>(infer)] = known.Is(0) ? Dim(0) : Dim::FloorDiv(n, known);
     } else {
