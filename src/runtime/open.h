@@ -1,0 +1,14 @@
+// Opening a session on an artifact that is already in memory.
+#ifndef TENON_RUNTIME_OPEN_H_
+#define TENON_RUNTIME_OPEN_H_
+
+#include "artifact/artifact.h"
+#include "tenon/session.h"
+
+namespace tenon::runtime {
+
+Result<std::unique_ptr<Session>> OpenArtifact(artifact::Artifact artifact, const SessionOptions& options);
+
+}  // namespace tenon::runtime
+
+#endif  // TENON_RUNTIME_OPEN_H_

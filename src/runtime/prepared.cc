@@ -1,0 +1,117 @@
+#include "runtime/prepared.h"
+
+#include "runtime/executor.h"
+
+namespace tenon::runtime {
+
+using artifact::kAbsent;
+using artifact::Program;
+using artifact::ProgramValue;
+using artifact::Step;
+using kernels::ValueInfo;
+
+std::string Describe(const Step& step) { return fmt::format("node '{}' ({})", step.name, step.op); }
+
+namespace {
+
+bool IsControlFlow(const Step& step) { return !step.bodies.empty(); }
+
+void FillInfo(const ProgramValue& v, View* view, ValueInfo* info) {
+  info->present = true;
+  info->dtype = v.dtype;
+  info->is_sequence = v.is_sequence;
+  info->shape = v.shape;
+  if (v.constant.defined()) {
+    *view = v.constant.view();
+    info->data = view;
+  }
+}
+
+class Preparer {
+ public:
+  Preparer(const Program& program, hw::Machine& machine, const MappedFile* weights, int max_cached_shapes)
+      : program_(program), machine_(machine), weights_(weights), max_cached_shapes_(max_cached_shapes) {}
+
+  Result<Prepared> Run() {
+    prepared_.program = &program_;
+    FindLastUses();
+    prepared_.steps.resize(program_.steps.size());
+    for (size_t i = 0; i < program_.steps.size(); ++i) {
+      const Step& step = program_.steps[i];
+      Status s = IsControlFlow(step) ? PrepareBodies(step, &prepared_.steps[i])
+                                     : PrepareKernel(step, &prepared_.steps[i]);
+      TENON_RETURN_IF_ERROR(std::move(s).Within(Describe(step)));
+    }
+    return std::move(prepared_);
+  }
+
+ private:
+  void FindLastUses() {
+    prepared_.last_use.assign(program_.values.size(), -1);
+    for (size_t i = 0; i < program_.steps.size(); ++i) {
+      for (auto v : program_.steps[i].inputs) {
+        if (v != kAbsent) prepared_.last_use[static_cast<size_t>(v)] = static_cast<int>(i);
+      }
+    }
+    for (auto v : program_.outputs) prepared_.last_use[static_cast<size_t>(v)] = static_cast<int>(program_.steps.size());
+    readers_.assign(program_.values.size(), 0);
+    for (const Step& s : program_.steps) {
+      for (auto v : s.inputs) {
+        if (v != kAbsent) ++readers_[static_cast<size_t>(v)];
+      }
+    }
+    for (auto v : program_.outputs) ++readers_[static_cast<size_t>(v)];
+  }
+
+  Status PrepareBodies(const Step& step, PreparedStep* out) {
+    out->step = &step;
+    for (const Program& body : step.bodies) {
+      TENON_ASSIGN_OR_RETURN(auto executor, Executor::Create(body, machine_, weights_, max_cached_shapes_));
+      prepared_.packed_bytes += executor->packed_bytes();
+      out->bodies.push_back(std::move(executor));
+    }
+    return Status::Ok();
+  }
+
+  Status PrepareKernel(const Step& step, PreparedStep* out) {
+    out->step = &step;
+    out->op = kernels::FindOp(step.op);
+    if (out->op == nullptr) return Unsupported("operator {} is not supported", step.op);
+    std::vector<View> views(step.inputs.size());
+    std::vector<ValueInfo> in(step.inputs.size());
+    std::vector<ValueInfo> produced(step.outputs.size());
+    for (size_t i = 0; i < in.size(); ++i) {
+      if (step.inputs[i] != kAbsent) FillInfo(program_.values[static_cast<size_t>(step.inputs[i])], &views[i], &in[i]);
+    }
+    for (size_t i = 0; i < produced.size(); ++i) produced[i].present = step.outputs[i] != kAbsent;
+    // The rule also checks arity and attributes, so that a program from a file cannot reach a kernel with nonsense.
+    TENON_RETURN_IF_ERROR(kernels::InferShapes(step.op, {step.attrs, in, produced}));
+    const kernels::Problem problem{step.op, step.attrs, in, produced, machine_.isa, machine_.team.size()};
+    TENON_ASSIGN_OR_RETURN(kernels::Choice choice, kernels::ChooseRow(problem, step.kernel));
+    out->row = choice.row;
+    out->refused = std::move(choice.refused);
+    TENON_ASSIGN_OR_RETURN(out->kernel, choice.row->make(problem));
+    TENON_RETURN_IF_ERROR(machine_.budget.Charge(out->kernel->PackedBytes(), "packed weights"));
+    prepared_.packed_bytes += out->kernel->PackedBytes();
+    for (size_t i = 0; i < in.size(); ++i) {
+      const bool sole = in[i].data != nullptr && readers_[static_cast<size_t>(step.inputs[i])] == 1;
+      if (sole && weights_ != nullptr && out->kernel->ConsumedConstant(i)) weights_->Release(views[i].data, views[i].bytes());
+    }
+    return Status::Ok();
+  }
+
+  const Program& program_;
+  hw::Machine& machine_;
+  const MappedFile* weights_;
+  int max_cached_shapes_;
+  Prepared prepared_;
+  std::vector<int> readers_;
+};
+
+}  // namespace
+
+Result<Prepared> Prepare(const Program& program, hw::Machine& machine, const MappedFile* weights, int max_cached_shapes) {
+  return Preparer(program, machine, weights, max_cached_shapes).Run();
+}
+
+}  // namespace tenon::runtime

@@ -1,0 +1,44 @@
+// A program made ready for one machine: each step with its kernel, weights packed. Independent of input shapes.
+#ifndef TENON_RUNTIME_PREPARED_H_
+#define TENON_RUNTIME_PREPARED_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "artifact/program.h"
+#include "base/mapped_file.h"
+#include "hw/machine.h"
+#include "kernels/kernel.h"
+
+namespace tenon::runtime {
+
+class Executor;
+
+struct PreparedStep {
+  const artifact::Step* step = nullptr;
+  const kernels::OpKernels* op = nullptr;           ///< null for control flow
+  const kernels::Row* row = nullptr;
+  std::unique_ptr<const kernels::Kernel> kernel;
+  std::vector<std::pair<std::string_view, kernels::Refusal>> refused;
+  std::vector<std::unique_ptr<Executor>> bodies;    ///< control flow only
+
+  bool is_control_flow() const { return op == nullptr; }
+};
+
+struct Prepared {
+  const artifact::Program* program = nullptr;
+  std::vector<PreparedStep> steps;
+  std::vector<int> last_use;                        ///< per value: last step that reads it; steps.size() for outputs; -1: never
+  uint64_t packed_bytes = 0;
+};
+
+/// `weights` (may be null) is told to give back pages of constants that were packed.
+Result<Prepared> Prepare(const artifact::Program& program, hw::Machine& machine, const MappedFile* weights, int max_cached_shapes);
+
+/// "step 'name' (Op)" for messages.
+std::string Describe(const artifact::Step& step);
+
+}  // namespace tenon::runtime
+
+#endif  // TENON_RUNTIME_PREPARED_H_
