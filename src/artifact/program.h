@@ -21,7 +21,7 @@ struct ProgramValue {
   DType dtype = DType::kUndefined;
   bool is_sequence = false;          ///< sequence or optional of `dtype`
   SymShape shape;                    ///< as the compiler inferred it; symbols by name
-  Tensor constant;                   ///< defined() for weights and other constants
+  Tensor constant;                   ///< defined() for weights and other constants; for an input: its default
 };
 
 struct Program;

@@ -14,8 +14,8 @@ class Validator {
   explicit Validator(const Program& p) : p_(p), defined_(p.values.size(), false) {}
 
   Status Run() {
-    for (size_t i = 0; i < p_.values.size(); ++i) defined_[i] = p_.values[i].constant.defined();
     for (ValueIndex v : p_.inputs) TENON_RETURN_IF_ERROR(Define(v, "an input"));
+    for (size_t i = 0; i < p_.values.size(); ++i) defined_[i] = defined_[i] || p_.values[i].constant.defined();
     for (const Step& s : p_.steps) {
       TENON_RETURN_IF_ERROR(CheckStep(s).Within(fmt::format("step '{}' ({})", s.name, s.op)));
     }

@@ -1,5 +1,7 @@
 #include "runtime/prepared.h"
 
+#include <algorithm>
+
 #include "runtime/executor.h"
 
 namespace tenon::runtime {
@@ -16,12 +18,12 @@ namespace {
 
 bool IsControlFlow(const Step& step) { return !step.bodies.empty(); }
 
-void FillInfo(const ProgramValue& v, View* view, ValueInfo* info) {
+void FillInfo(const ProgramValue& v, bool is_input, View* view, ValueInfo* info) {
   info->present = true;
   info->dtype = v.dtype;
   info->is_sequence = v.is_sequence;
   info->shape = v.shape;
-  if (v.constant.defined()) {
+  if (v.constant.defined() && !is_input) {  // an input's constant is only its default
     *view = v.constant.view();
     info->data = view;
   }
@@ -81,7 +83,9 @@ class Preparer {
     std::vector<ValueInfo> in(step.inputs.size());
     std::vector<ValueInfo> produced(step.outputs.size());
     for (size_t i = 0; i < in.size(); ++i) {
-      if (step.inputs[i] != kAbsent) FillInfo(program_.values[static_cast<size_t>(step.inputs[i])], &views[i], &in[i]);
+      if (step.inputs[i] == kAbsent) continue;
+      const bool is_input = std::find(program_.inputs.begin(), program_.inputs.end(), step.inputs[i]) != program_.inputs.end();
+      FillInfo(program_.values[static_cast<size_t>(step.inputs[i])], is_input, &views[i], &in[i]);
     }
     for (size_t i = 0; i < produced.size(); ++i) produced[i].present = step.outputs[i] != kAbsent;
     // The rule also checks arity and attributes, so that a program from a file cannot reach a kernel with nonsense.

@@ -228,6 +228,11 @@ class ModelSession final : public Session {
     for (size_t i = 0; i < inputs_.size(); ++i) {
       if (fed_[i]) continue;
       auto it = carried_from_[i] >= 0 ? state_.find(i) : state_.end();
+      const Tensor& fallback = artifact_.program.values[static_cast<size_t>(artifact_.program.inputs[i])].constant;
+      if (it == state_.end() && fallback.defined()) {
+        views_[i] = fallback.view();
+        continue;
+      }
       if (it == state_.end()) return Usage("input '{}' is missing; the model takes {}", inputs_[i].name, Join(inputs_));
       views_[i] = it->second.view();
     }

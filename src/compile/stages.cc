@@ -1,0 +1,97 @@
+#include "compile/stages.h"
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "compile/input_shapes.h"
+#include "compile/lower.h"
+#include "hw/isa.h"
+#include "import/import.h"
+#include "ops/op.h"
+#include "passes/pipeline.h"
+
+namespace tenon::compile {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double MsSince(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
+
+void Count(const ir::Graph& graph, std::map<std::string, int>* counts) {
+  for (size_t i = 0; i < graph.num_node_slots(); ++i) {
+    const ir::Node& node = graph.node(static_cast<ir::NodeId>(i));
+    if (node.dead) continue;
+    ++(*counts)[node.op];
+    for (const auto& body : node.bodies) Count(*body, counts);
+  }
+}
+
+}  // namespace
+
+Result<Imported> Import(const std::string& model, const CompileOptions& options) {
+  const auto start = Clock::now();
+  Imported out;
+  import::ImportOptions import_options;
+  import_options.keep_initializer_inputs = options.keep_initializer_inputs;
+  import::ImportReport report;
+  TENON_ASSIGN_OR_RETURN(out.graph, import::ImportOnnx(model, import_options, &report));
+  out.input_defaults = std::move(report.input_defaults);
+  out.notes = std::move(report.notes);
+  TENON_RETURN_IF_ERROR(ApplyInputShapes(options.input_shapes, &out.graph, &out.ranges));
+  TENON_RETURN_IF_ERROR(import::CheckSupported(out.graph).Within(fmt::format("model '{}'", model)));
+  SinkConstantsIntoBodies(out.graph);
+  TENON_RETURN_IF_ERROR(ops::InferGraph(out.graph).Within(fmt::format("model '{}'", model)));
+  out.ms = MsSince(start);
+  return out;
+}
+
+Status Optimize(Imported* imported, const CompileOptions& options, hw::Team& team, CompileReport* report) {
+  passes::PassContext context;
+  TENON_ASSIGN_OR_RETURN(context.isa, hw::ActiveIsa());
+  context.team = &team;
+  context.opt_level = options.opt_level;
+  context.disabled.insert(options.disabled_passes.begin(), options.disabled_passes.end());
+#ifndef NDEBUG
+  context.verify = true;
+#endif
+  passes::PipelineReport pipeline;
+  TENON_RETURN_IF_ERROR(passes::RunPipeline(imported->graph, context, &pipeline));
+  for (auto& p : pipeline.passes) report->passes.push_back({p.name, p.ms, p.changes, std::move(p.refusals)});
+  return Status::Ok();
+}
+
+Result<artifact::Program> Finish(const Imported& imported, CompileReport* report) {
+  TENON_ASSIGN_OR_RETURN(artifact::Program program, Lower(imported.graph, imported.input_defaults));
+  program.ranges = imported.ranges;
+  report->ops = CountOps(imported.graph);
+  TENON_RETURN_IF_ERROR(artifact::Validate(program));
+  return program;
+}
+
+Result<artifact::Program> CompileInMemory(const std::string& model, const CompileOptions& options, hw::Team& team, CompileReport* report) {
+  const auto start = Clock::now();
+  TENON_ASSIGN_OR_RETURN(Imported imported, Import(model, options));
+  report->import_ms = imported.ms;
+  report->notes = imported.notes;
+  TENON_RETURN_IF_ERROR(Optimize(&imported, options, team, report));
+  TENON_ASSIGN_OR_RETURN(artifact::Program program, Finish(imported, report));
+  report->total_ms = MsSince(start);
+  return program;
+}
+
+std::map<std::string, int> CountOps(const ir::Graph& graph) {
+  std::map<std::string, int> counts;
+  Count(graph, &counts);
+  return counts;
+}
+
+std::string ReportToJson(const CompileReport& report) {
+  nlohmann::json passes = nlohmann::json::array();
+  for (const PassReport& p : report.passes) {
+    passes.push_back({{"name", p.name}, {"ms", p.ms}, {"changes", p.changes}, {"refusals", p.refusals}});
+  }
+  return nlohmann::json{{"passes", passes}, {"ops", report.ops}, {"notes", report.notes}}.dump(
+      -1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace tenon::compile

@@ -1,0 +1,42 @@
+// The stages of compilation in order, each handing over a value that can be looked at.
+#ifndef TENON_COMPILE_STAGES_H_
+#define TENON_COMPILE_STAGES_H_
+
+#include <string>
+
+#include "artifact/program.h"
+#include "hw/team.h"
+#include "ir/graph.h"
+#include "tenon/compile.h"
+
+namespace tenon::compile {
+
+struct Imported {
+  ir::Graph graph;
+  std::map<std::string, Tensor> input_defaults;
+  std::map<std::string, std::pair<int64_t, int64_t>> ranges;   ///< of input symbols, from CompileOptions::input_shapes
+  std::vector<std::string> notes;
+  double ms = 0;
+};
+
+/// Model file to graph: read, upgrade, apply `options.input_shapes`, infer. kUnsupported names the first operator that cannot run.
+Result<Imported> Import(const std::string& model, const CompileOptions& options);
+
+/// Graph to optimised graph.
+Status Optimize(Imported* imported, const CompileOptions& options, hw::Team& team, CompileReport* report);
+
+/// Optimised graph to program.
+Result<artifact::Program> Finish(const Imported& imported, CompileReport* report);
+
+/// All of the above.
+Result<artifact::Program> CompileInMemory(const std::string& model, const CompileOptions& options, hw::Team& team, CompileReport* report);
+
+/// Operators by type, bodies included.
+std::map<std::string, int> CountOps(const ir::Graph& graph);
+
+/// Report as JSON text, kept in the artifact.
+std::string ReportToJson(const CompileReport& report);
+
+}  // namespace tenon::compile
+
+#endif  // TENON_COMPILE_STAGES_H_
