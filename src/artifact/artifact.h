@@ -23,7 +23,7 @@ struct WriteOptions {
   std::string report;                        ///< JSON text shown by `tenon inspect`
 };
 
-/// Writes `program` to `path`; nothing is left behind on failure. kResourceLimit: disk full; kUsage: cannot be written there.
+/// Writes `program` to `path`; nothing is left behind on failure. kResourceLimit: disk full; kBadInput: cannot be written there.
 Status Write(const Program& program, const std::string& path, const WriteOptions& options);
 
 struct Artifact {

@@ -107,7 +107,7 @@ TEST_F(ArtifactTest, EveryFlippedByteIsRefusedOrHarmless) {
 }
 
 TEST_F(ArtifactTest, FailedWriteLeavesNothing) {
-  EXPECT_EQ(Write(Sample(), Path("no/such/dir/a.tenon"), {}).code(), Code::kUsage);
+  EXPECT_EQ(Write(Sample(), Path("no/such/dir/a.tenon"), {}).code(), Code::kBadInput);
   EXPECT_TRUE(fs::is_empty(dir_));
 }
 

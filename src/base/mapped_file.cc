@@ -97,7 +97,7 @@ Result<std::string> ReadFile(const std::string& path, uint64_t max_bytes) {
 Result<AtomicFile> AtomicFile::Create(const std::string& path) {
   std::string temporary = path + ".tmp-XXXXXX";
   const int fd = mkostemp(temporary.data(), O_CLOEXEC);
-  if (fd < 0) return Usage("cannot write '{}'; {}", path, std::strerror(errno));
+  if (fd < 0) return BadInput("cannot write '{}'; {}", path, std::strerror(errno));
   fchmod(fd, 0644);
   AtomicFile file(path, std::move(temporary), fd);
   Remember(file.temporary_.c_str());

@@ -1,9 +1,6 @@
-// The public face of compilation: model file to artifact, and models opened on the fly with a cache.
+// The public face of compilation: model file to artifact.
 #include "tenon/compile.h"
 
-#include <unistd.h>
-
-#include <cstdlib>
 #include <filesystem>
 
 #include "artifact/artifact.h"
@@ -11,7 +8,6 @@
 #include "base/version.h"
 #include "compile/stages.h"
 #include "hw/quota.h"
-#include "runtime/open.h"
 
 namespace tenon {
 namespace {
@@ -28,56 +24,11 @@ Status CheckOutput(const std::string& model, const std::string& out) {
   return Status::Ok();
 }
 
-std::string OptionsKey(const CompileOptions& o) {
-  std::string key = fmt::format("{}|{}|{}|", o.opt_level, o.keep_initializer_inputs, kVersionString);
-  for (const auto& [name, dims] : o.input_shapes) {
-    key += name + "=";
-    for (const std::string& d : dims) key += d + ",";
-    key += ";";
-  }
-  for (const std::string& p : o.disabled_passes) key += "|" + p;
-  const char* isa = std::getenv("TENON_ISA");
-  return key + "|" + (isa == nullptr ? "" : isa);
-}
-
-Result<std::string> CacheDirectory(const std::string& wish) {
-  fs::path dir = wish;
-  if (wish.empty()) {
-    const char* xdg = std::getenv("XDG_CACHE_HOME");
-    const char* home = std::getenv("HOME");
-    if (xdg != nullptr && *xdg != '\0') {
-      dir = fs::path(xdg) / "tenon";
-    } else if (home != nullptr && *home != '\0') {
-      dir = fs::path(home) / ".cache" / "tenon";
-    } else {
-      return std::string();
-    }
-  }
-  std::error_code error;
-  fs::create_directories(dir, error);
-  if (error || access(dir.c_str(), W_OK) != 0) {
-    // An explicit wish that cannot be met is an error; the default place is only a convenience.
-    if (!wish.empty()) return Usage("cannot write to the cache folder '{}'", dir.string());
-    return std::string();
-  }
-  return dir.string();
-}
-
 std::map<std::string, std::string> Provenance(const std::string& model, const std::string& digest, const CompileOptions& options) {
   return {{"tool", std::string("tenon ") + kVersionString},
           {"source", fs::path(model).filename().string()},
           {"source_digest", digest},
           {"command_line", options.command_line}};
-}
-
-Result<std::unique_ptr<Session>> CompileAndOpen(const std::string& model, const CompileOptions& options, const SessionOptions& session_options) {
-  hw::Team team = MakeTeam();
-  team.Enter();
-  CompileReport report;
-  artifact::Artifact artifact;
-  TENON_ASSIGN_OR_RETURN(artifact.program, compile::CompileInMemory(model, options, team, &report));
-  artifact.report = compile::ReportToJson(report);
-  return runtime::OpenArtifact(std::move(artifact), session_options);
 }
 
 }  // namespace
@@ -95,32 +46,6 @@ Result<CompileReport> Compile(const std::string& model, const std::string& out, 
   write.report = compile::ReportToJson(report);
   TENON_RETURN_IF_ERROR(artifact::Write(program, out, write));
   return report;
-}
-
-Result<std::unique_ptr<Session>> OpenModel(const std::string& model, const CompileOptions& options, const SessionOptions& session_options,
-                                           const std::string& cache_dir) {
-  if (artifact::LooksLikeArtifact(model) || model.ends_with(".tenon")) return Session::Open(model, session_options);
-  if (cache_dir == "none") return CompileAndOpen(model, options, session_options);
-  TENON_ASSIGN_OR_RETURN(const std::string directory, CacheDirectory(cache_dir));
-  if (directory.empty()) return CompileAndOpen(model, options, session_options);
-  TENON_ASSIGN_OR_RETURN(const std::string digest, FileDigest(model));
-  // Weights outside the model file are not part of its digest: their size and time are.
-  const std::string key = TextDigest(digest + OptionsKey(options) + SiblingStamp(model)).substr(0, 32);
-  const std::string cached = (fs::path(directory) / (key + ".tenon")).string();
-  std::error_code error;
-  if (fs::exists(cached, error)) {
-    auto session = Session::Open(cached, session_options);
-    // A damaged or foreign cache entry is made again.
-    if (session.ok() || session.status().code() != Code::kBadInput) return session;
-  }
-  auto compiled = Compile(model, cached, options);
-  if (!compiled.ok()) {
-    // A full disk must not keep a model from running.
-    const Code code = compiled.status().code();
-    if (code != Code::kResourceLimit || !cache_dir.empty()) return std::move(compiled).TakeStatus();
-    return CompileAndOpen(model, options, session_options);
-  }
-  return Session::Open(cached, session_options);
 }
 
 }  // namespace tenon
