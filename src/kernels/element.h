@@ -7,16 +7,13 @@
 #include <type_traits>
 
 #include "base/dtype.h"
+#include "kernels/float_io.h"
 
 namespace tenon::kernels {
 
 /// f32 f64 f16 bf16, the integers of 8 to 64 bits, bool (0 and 1).
 inline bool IsPlainNumeric(DType t) {
   return DispatchDType<TENON_NUMERIC_TYPES, bool>(t, [](auto) {});
-}
-
-inline bool IsPlainFloat(DType t) {
-  return t == DType::kF32 || t == DType::kF64 || t == DType::kF16 || t == DType::kBF16;
 }
 
 inline double LoadDouble(DType t, const void* data, int64_t i) {
