@@ -37,6 +37,26 @@ KernelPtr MakeIdentity(const Problem& problem);
 KernelPtr MakeCastReference(const Problem& problem);
 KernelPtr MakeChainReference(const Problem& problem);
 
+// Fast rows.
+Refusal CanUnaryFast(const Problem& problem);
+Refusal CanClipFast(const Problem& problem);
+Refusal CanBinaryFast(const Problem& problem);
+Refusal CanVariadicFast(const Problem& problem);
+Refusal CanBinaryInt(const Problem& problem);
+Refusal CanCastFast(const Problem& problem);
+KernelPtr MakeUnaryAvx2(const Problem& problem);
+KernelPtr MakeUnaryAvx512(const Problem& problem);
+KernelPtr MakeClipAvx2(const Problem& problem);
+KernelPtr MakeClipAvx512(const Problem& problem);
+KernelPtr MakeBinaryAvx2(const Problem& problem);
+KernelPtr MakeBinaryAvx512(const Problem& problem);
+KernelPtr MakeVariadicAvx2(const Problem& problem);
+KernelPtr MakeVariadicAvx512(const Problem& problem);
+KernelPtr MakeBinaryInt(const Problem& problem);
+KernelPtr MakeCastFast(const Problem& problem);
+KernelPtr MakeChainAvx2(const Problem& problem);
+KernelPtr MakeChainAvx512(const Problem& problem);
+
 /// Makes sure that output 0 has memory for `shape` (Run's contract); nullptr when it has no elements.
 Result<void*> OutputData(const RunArgs& args, const Shape& shape);
 

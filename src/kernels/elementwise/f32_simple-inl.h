@@ -38,6 +38,8 @@ TENON_UNARY(ThresholdedRelu, KeepNan(x, hn::IfThenElseZero(hn::Gt(x, p0), x)));
 TENON_UNARY(Shrink, KeepNan(x, hn::IfThenElse(hn::Lt(x, hn::Neg(p0)), hn::Add(x, p1),
                                               hn::IfThenElseZero(hn::Gt(x, p0), hn::Sub(x, p1)))));
 
+TENON_UNARY(MulAdd, hn::Add(hn::Mul(x, p0), p1));
+
 struct Softsign {
   static HWY_INLINE V Apply(D d, V x, V, V) {
     const V y = hn::Div(x, hn::Add(hn::Set(d, 1.0f), hn::Abs(x)));
@@ -128,6 +130,7 @@ void TENON_FILL(F32Table* table) {
   TENON_SET(Shrink);
   TENON_SET(Softsign);
 #undef TENON_SET
+  table->mul_add = UnaryLoop<MulAdd>;
   table->f16_to_f32 = F16ToF32;
   table->f32_to_f16 = F32ToF16;
   table->bf16_to_f32 = BF16ToF32;

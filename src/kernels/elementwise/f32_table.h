@@ -22,6 +22,7 @@ struct F32Table {
   UnaryF32 unary[static_cast<int>(UnaryOp::kCount)] = {};  ///< null: not served
   BinaryF32 binary[static_cast<int>(BinaryOp::kCount)][kForms] = {};
   CompareF32 compare[static_cast<int>(BinaryOp::kCount)][kForms] = {};
+  UnaryF32 mul_add = nullptr;  ///< x*p0 + p1 in two roundings
   void (*f16_to_f32)(const uint16_t* x, float* y, int64_t n) = nullptr;
   void (*f32_to_f16)(const float* x, uint16_t* y, int64_t n) = nullptr;
   void (*bf16_to_f32)(const uint16_t* x, float* y, int64_t n) = nullptr;
