@@ -8,8 +8,7 @@ namespace {
 
 // Fewer channels than this: a border tile is copied out rather than walked by pointers of such short runs.
 constexpr int64_t kCopyBelow = 8;
-// What the tiles of one block may read, and what their pointers and copies may take: both live in the L2 cache beside a panel.
-constexpr int64_t kBlockInputFloats = 96 * 1024;
+// What the pointers and copies of one block of tiles may take: they live in the L2 cache beside a panel.
 constexpr int64_t kBlockTableBytes = 96 * 1024;
 constexpr int64_t kMaxBlock = 256;
 constexpr int64_t kThreadWork = 64 * 1024;
@@ -63,9 +62,10 @@ Implicit::Implicit(const gemm::MicroKernels& kernels, const Plane& plane, int th
     }
   }
   const int64_t tile_table = copy_borders_ ? RoundUp(max_rows_ * p_.taps() * p_.icg() * 4) : RoundUp(max_rows_ * p_.taps() * 8);
-  const int64_t tile_input = max_rows_ * p_.stride[0] * p_.stride[1] * p_.stride[2] * p_.icg();
-  block_ = std::clamp<int64_t>(std::min(kBlockInputFloats / std::max<int64_t>(1, tile_input), kBlockTableBytes / tile_table), 2,
-                               kMaxBlock);
+  int64_t tile_input = max_rows_ * p_.icg();   // floats that only this tile reads
+  for (int i = 0; i < 3; ++i) tile_input *= std::min(p_.stride[i], p_.kernel[i]);
+  const int64_t input = gemm::BlockFloats(p_.taps() * p_.icg() * p_.ocg()) / std::max<int64_t>(1, tile_input);
+  block_ = std::clamp<int64_t>(std::min(input, kBlockTableBytes / tile_table), 2, kMaxBlock);
   block_ = std::min(block_, tiles_);
   slot_bytes_ = static_cast<size_t>(RoundUp(block_ * static_cast<int64_t>(sizeof(TileRef))) + block_ * tile_table +
                                     RoundUp(p_.icg() * 4));

@@ -8,8 +8,6 @@
 namespace tenon::kernels::gemm {
 namespace {
 
-// Floats of A that a block of rows may hold: it is read once per panel and should stay in the L2 cache beside the panel.
-constexpr int64_t kBlockFloats = 128 * 1024;
 // Depth beyond which a panel would push A out of the L2 cache.
 constexpr int64_t kMaxDepth = 4096;
 // Multiply-adds that are worth another thread.
@@ -18,6 +16,8 @@ constexpr int64_t kThreadWork = 64 * 1024;
 bool ClampOnly(Act kind) { return kind == Act::kNone || kind == Act::kRelu || kind == Act::kClip; }
 
 }  // namespace
+
+int64_t BlockFloats(int64_t b_floats) { return b_floats <= 64 * 1024 ? 32 * 1024 : 256 * 1024; }
 
 const MicroKernels& Select(hw::IsaMask isa) {
 #if defined(__x86_64__)
@@ -78,7 +78,7 @@ void RunPart(const MicroKernels& kernels, const Gemm& g, int64_t m0, int64_t m1,
   const Clamp clamp(g.activation);
   const int64_t max_rows = kernels.max_rows[panels.vectors(0)];
   const int64_t depth_step = g.k <= kMaxDepth + kMaxDepth / 2 ? std::max<int64_t>(g.k, 1) : kMaxDepth;
-  const int64_t block = std::max<int64_t>(kBlockFloats / std::min(depth_step, kMaxDepth), 2 * max_rows);
+  const int64_t block = std::max<int64_t>(BlockFloats(g.k * g.n) / std::min(depth_step, kMaxDepth), 2 * max_rows);
   Tile t{};
   t.a_stride = g.a_stride;
   t.taps = 1;

@@ -60,6 +60,10 @@ struct Clamp {
   bool needs_rest = false;
 };
 
+/// Floats of A that a block of rows may hold. Each panel of B reads the block once, so it should stay in the L2 cache; when B
+/// itself is small and stays there, a block small enough to be in the L1 cache half of the time is better.
+int64_t BlockFloats(int64_t b_floats);
+
 /// How a product of tiles x panels is shared among threads: rows * columns <= threads parts.
 struct Grid {
   int64_t rows, columns;

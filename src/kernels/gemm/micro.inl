@@ -40,6 +40,8 @@ void Micro(const Tile& t) {
     for (int64_t k = 0; k < depth; ++k) {
       T bv[NV];
       UNROLL for (int v = 0; v < NV; ++v) bv[v] = Vec::Load(b + v * kLanes);
+      // Panels come from the L2 cache; eight steps ahead they are in L1 in time. Past the end it reads nothing.
+      UNROLL for (int v = 0; v < NV; ++v) __builtin_prefetch(b + v * kLanes + 8 * NV * kLanes);
       UNROLL for (int r = 0; r < MR; ++r) {
         const T x = Vec::Set(p[r][k]);
         UNROLL for (int v = 0; v < NV; ++v) acc[r][v] = Vec::Fma(x, bv[v], acc[r][v]);
