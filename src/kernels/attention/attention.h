@@ -10,7 +10,8 @@
 //     rank 3  [batch, seq, heads * dim]   what the linear layers give: the Reshape and Transpose of an export fall away
 //     rank 4  [batch, heads, seq, dim]
 //   k and v absent: q is packed, [batch, seq, (num_heads + 2 * kv_num_heads) * dim], all query heads, then key heads, then value
-//     heads. (ViT, SVTR of PP-OCR: Linear -> Reshape [b,s,3,h,d] -> Transpose (2,0,3,1,4) -> Gather 0, 1, 2: the Linear's output.)
+//     heads. (ViT, SVTR of PP-OCR: Linear -> Reshape [b,s,3,h,d] -> Transpose (2,0,3,1,4) -> Gather 0, 1, 2: the Linear's
+//     output.)
 //   k alone is never a transposed matrix: feed the value before the export's Transpose to [b,h,d,s].
 //   mask: additive (the type of q) or bool (true: attend), broadcastable to [batch, num_heads, q_seq, k_seq] as NumPy does.
 //     (BERT: Mul(Sub(1, mask), -10000) as [batch, 1, 1, k_seq].)
@@ -36,30 +37,27 @@
 namespace tenon::kernels::attention {
 
 struct AttentionParams {
-  bool fused = false;       ///< FusedAttention, else Attention
-  int64_t heads = 0;        ///< 0: from rank-4 inputs
-  int64_t kv_heads = 0;     ///< 0: from rank-4 inputs, or as `heads`
-  float scale = 0;          ///< 0 with has_scale == false: 1/sqrt(dim)
+  bool fused = false;  ///< FusedAttention, else Attention
+  int64_t heads = 0;  ///< 0: from rank-4 inputs
+  int64_t kv_heads = 0;  ///< 0: from rank-4 inputs, or as `heads`
+  float scale = 0;  ///< 0 with has_scale == false: 1/sqrt(dim)
   bool has_scale = false;
   float softcap = 0;
-  int causal = 0;           ///< 0, 1 or 2 as in is_causal of FusedAttention; Attention has 0 and 1
+  int causal = 0;  ///< 0, 1 or 2 as in is_causal of FusedAttention; Attention has 0 and 1
   int64_t left_window = -1, right_window = -1;
   int qk_output_mode = 0;
-  int out_rank = 0;         ///< 0: rank of q
+  int out_rank = 0;  ///< 0: rank of q
 };
 
 Result<AttentionParams> ParseAttention(std::string_view op, const Attrs& attrs);
 
-/// The operands of one run, resolved: sizes, pointers and strides. `k` and `v` may point into present outputs.
-Result<Core> Resolve(const AttentionParams& params, const RunArgs& args);
-
-/// The range of keys [first, last) that query `i` of batch `b` may see by position, before the mask.
-struct KeyRange {
-  int64_t first, last;
-};
-KeyRange VisibleKeys(const Core& core, int64_t b, int64_t i);
-
-Status RunAttentionReference(const AttentionParams& params, const RunArgs& args);
+/// Sizes and strides from shapes alone, all checked; kBadInput with what is wrong.
+Result<Core> ResolveShapes(const AttentionParams& params, std::span<const View> in);
+/// Bytes for past and new keys and values laid end to end, when they are not outputs; 0 when there is no past.
+size_t PresentBytes(const Core& core, std::span<const View> in, bool present_key, bool present_value);
+/// ResolveShapes plus pointers; takes the outputs, joins past and new keys and values (into outputs or `spare`).
+Result<Core> Resolve(const AttentionParams& params, const RunArgs& args, std::byte* spare);
+Status RunReference(const AttentionParams& params, const Core& core, const RunArgs& args);
 
 std::span<const OpKernels> Operators();
 
