@@ -49,7 +49,11 @@ Status InferNode(ir::Graph& graph, ir::NodeId id) {
   std::vector<View> storage;
   const std::vector<ValueInfo> in = InputInfos(graph, node, &storage);
   std::vector<ValueInfo> out(node.outputs.size());
-  for (size_t i = 0; i < out.size(); ++i) out[i].present = node.outputs[i] != ir::kNone;
+  for (size_t i = 0; i < out.size(); ++i) {
+    out[i].present = node.outputs[i] != ir::kNone;
+    // What the model declares: OptionalGetElement alone cannot tell an optional tensor from a sequence of one.
+    if (out[i].present) out[i].is_sequence = graph.value(node.outputs[i]).is_sequence;
+  }
   if (HasTrait(node.op, kControlFlow)) {
     TENON_RETURN_IF_ERROR(InferControlFlow(node, in, out).Within(Describe(node)));
   } else {
