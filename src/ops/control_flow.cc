@@ -4,7 +4,9 @@ namespace tenon::ops {
 
 using kernels::ValueInfo;
 
-int64_t NumCaptures(const ir::Node& node) { return node.attrs.Int("captures", 0); }
+int64_t NumCaptures(const ir::Node& node) {
+  return node.attrs.Int("captures", 0);
+}
 
 namespace {
 
@@ -52,12 +54,17 @@ Status CheckBodies(const ir::Node& node, size_t bodies, size_t inputs, size_t ou
 Status InferIf(ir::Node& node, std::span<const ValueInfo> in, std::span<ValueInfo> out) {
   if (in.empty() || !in[0].present) return BadInput("needs its condition");
   TENON_RETURN_IF_ERROR(CheckBodies(node, 2, in.size() - 1, out.size()));
-  for (auto& body : node.bodies) {
-    for (size_t i = 1; i < in.size(); ++i) BindInput(in[i], false, &body->value(body->inputs()[i - 1]));
-    TENON_RETURN_IF_ERROR(InferGraph(*body));
+  // A branch that does not fit the shapes at hand (a Split into four of a tensor with five rows) is a fault only if it is taken.
+  Status fits[2];
+  for (size_t k = 0; k < 2; ++k) {
+    ir::Graph& body = *node.bodies[k];
+    for (size_t i = 1; i < in.size(); ++i) BindInput(in[i], false, &body.value(body.inputs()[i - 1]));
+    fits[k] = InferGraph(body);
   }
-  const ir::Graph& a = *node.bodies[0];
-  const ir::Graph& b = *node.bodies[1];
+  if (!fits[0].ok() && (!fits[1].ok() || fits[0].code() != Code::kBadInput)) return fits[0];
+  if (!fits[1].ok() && fits[1].code() != Code::kBadInput) return fits[1];
+  const ir::Graph& a = *node.bodies[fits[0].ok() ? 0 : 1];
+  const ir::Graph& b = *node.bodies[fits[1].ok() ? 1 : 0];
   for (size_t i = 0; i < out.size(); ++i) {
     if (!out[i].present) continue;
     const ir::Value& x = a.value(a.outputs()[i]);
@@ -128,7 +135,8 @@ Status InferScan(ir::Node& node, std::span<const ValueInfo> in, std::span<ValueI
       std::vector<Dim> dims = given.shape.dims();
       int64_t axis = i - states < axes.size() ? axes[i - states] : 0;
       if (axis < 0) axis += static_cast<int64_t>(dims.size());
-      if (axis < 0 || axis >= static_cast<int64_t>(dims.size())) return BadInput("scan axis {} is outside the input's rank", axis);
+      if (axis < 0 || axis >= static_cast<int64_t>(dims.size()))
+        return BadInput("scan axis {} is outside the input's rank", axis);
       length = dims[static_cast<size_t>(axis)];
       dims.erase(dims.begin() + axis);
       given.shape = SymShape(std::move(dims));

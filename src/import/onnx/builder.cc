@@ -5,6 +5,7 @@
 namespace tenon::import::onnx_format {
 
 void Builder::Infer(ir::NodeId id) {
+  if (stopped_) return;
   const ir::Node& node = graph_->node(id);
   bool ready = ops::IsSupported(node.op) && !(incomplete_ && !node.bodies.empty());
   for (ir::ValueId v : node.inputs) {
@@ -17,7 +18,11 @@ void Builder::Infer(ir::NodeId id) {
   Status s = ops::InferNode(*graph_, id);
   if (s.ok()) return;
   if (s.code() == Code::kUnsupported) incomplete_ = true;
-  if (status_.ok()) status_ = std::move(s);
+  if (lenient_ && s.code() == Code::kBadInput) {
+    stopped_ = true;
+  } else if (status_.ok()) {
+    status_ = std::move(s);
+  }
 }
 
 void Builder::Add(ir::Node node) {

@@ -13,7 +13,9 @@ namespace tenon::import::onnx_format {
 
 class Builder {
  public:
-  explicit Builder(ir::Graph* graph) : graph_(graph) {}
+  /// `lenient`: the graph is, or lies in, a branch of an If. Whether a branch fits the shapes at hand is known only when it is
+  /// taken, so a node that does not fit ends inference there without failing the import.
+  explicit Builder(ir::Graph* graph, bool lenient = false) : graph_(graph), lenient_(lenient) {}
 
   ir::Graph& graph() { return *graph_; }
   const ir::Value& value(ir::ValueId id) const { return graph_->value(id); }
@@ -43,6 +45,7 @@ class Builder {
   /// Some node's outputs could not be inferred, for lack of an operator.
   bool incomplete() const { return incomplete_; }
   void set_incomplete() { incomplete_ = true; }
+  bool lenient() const { return lenient_; }
 
  private:
   void Infer(ir::NodeId id);
@@ -51,6 +54,8 @@ class Builder {
   std::string prefix_;
   Status status_;
   bool incomplete_ = false;
+  bool lenient_;
+  bool stopped_ = false;
 };
 
 /// A node as it stands in the file, on its way to canonical form.

@@ -26,14 +26,14 @@ using Opsets = std::map<std::string, int64_t>;
 /// Names that nodes may use: those of one graph or one function call, and through `parent` those of the graphs around it.
 struct Scope {
   Builder* builder = nullptr;
-  Scope* parent = nullptr;                                    ///< the graph around a body; null for the model and for functions
-  std::unordered_map<std::string, ir::ValueId> names;         ///< kNone: an absent argument of a function
+  Scope* parent = nullptr;  ///< the graph around a body; null for the model and for functions
+  std::unordered_map<std::string, ir::ValueId> names;  ///< kNone: an absent argument of a function
   std::vector<std::pair<ir::ValueId, ir::ValueId>> captures;  ///< value of parent->builder's graph, its stand-in here
-  std::string prefix;                                         ///< before names of nodes and values of inlined functions
+  std::string prefix;  ///< before names of nodes and values of inlined functions
   const CallAttributes* call = nullptr;
   const Opsets* opsets = nullptr;
   const std::unordered_set<std::string_view>* used = nullptr;  ///< names that something in this graph or function reads
-  int depth = 0;                                               ///< functions and bodies around it
+  int depth = 0;  ///< functions and bodies around it
 };
 
 class GraphReader {

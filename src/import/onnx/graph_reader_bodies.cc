@@ -37,7 +37,7 @@ void BindKnown(const Pending& p, size_t i, const Builder& outer, ir::Value* v) {
   const ir::Value& given = outer.value(node.inputs[i]);
   if (given.dtype != DType::kUndefined) v->dtype = given.dtype;
   if (node.op != "SequenceMap") v->is_sequence = given.is_sequence;
-  if (node.op == "Scan" && i + static_cast<size_t>(node.attrs.Int("num_scan_inputs", 0)) < node.inputs.size()) {
+  if (node.op == "Scan" && p.version >= 9 && i + static_cast<size_t>(node.attrs.Int("num_scan_inputs", 0)) < node.inputs.size()) {
     v->shape = given.shape;
   }
 }
@@ -86,6 +86,10 @@ Status GraphReader::ReadBodies(NodeAttributes* attributes, Scope* scope, Pending
   }
   if (scope->depth >= kMaxBodyDepth) return ResourceLimit("bodies and functions nest deeper than {}", kMaxBodyDepth);
   if (node.op == "Loop" && node.inputs.size() < 2) node.inputs.resize(2, ir::kNone);
+  if (node.op == "Scan" && pending->version < 9) {
+    if (pending->Has(0)) return Unsupported("sequence_lens of Scan-8 is not supported");
+    if (!node.inputs.empty()) node.inputs.erase(node.inputs.begin());
+  }
   if (node.op == "If" && node.inputs.size() != 1) return BadInput("has {} inputs instead of its condition", node.inputs.size());
 
   std::vector<std::unique_ptr<Builder>> builders;
@@ -96,7 +100,7 @@ Status GraphReader::ReadBodies(NodeAttributes* attributes, Scope* scope, Pending
     if (it == attributes->graphs.end()) return BadInput("has no attribute '{}'", wanted[k]);
     node.bodies.push_back(std::make_unique<ir::Graph>());
     node.bodies.back()->name = it->second->name().empty() ? wanted[k] : it->second->name();
-    builders.push_back(std::make_unique<Builder>(node.bodies.back().get()));
+    builders.push_back(std::make_unique<Builder>(node.bodies.back().get(), scope->builder->lenient() || node.op == "If"));
     Scope& body = scopes[k];
     body.builder = builders.back().get();
     body.parent = scope;

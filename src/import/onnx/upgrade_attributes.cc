@@ -50,7 +50,9 @@ Status DropoutToIdentity(Builder* b, Pending* p) {
   if (!p->Has(0)) return BadInput("has no input");
   if (p->Has(2)) {
     const auto training = b->ConstInts(p->In(2));
-    if (!training || (!training->empty() && training->front() != 0)) {
+    const auto ratio = b->ConstDoubles(p->In(1));
+    const bool drops = !training || (!training->empty() && training->front() != 0);
+    if (drops && !(ratio && !ratio->empty() && ratio->front() == 0)) {
       return Unsupported("training mode is not supported; training_mode must be a constant false");
     }
   }
@@ -103,6 +105,12 @@ Status PadTo11(Builder* b, Pending* p) {
   const float value = p->node.attrs.Float("value", 0);
   p->node.attrs.Erase("value");
   if (value != 0 && p->node.attrs.String("mode", "constant") == "constant") p->SetIn(2, b->ScalarLike(value, p->In(0)));
+  return Status::Ok();
+}
+
+// `output_sequence` said whether Y is wanted; now an output's presence says so.
+Status RecurrentTo7(Builder* /*b*/, Pending* p) {
+  p->node.attrs.Erase("output_sequence");
   return Status::Ok();
 }
 

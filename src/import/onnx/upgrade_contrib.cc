@@ -23,6 +23,39 @@ Status MicrosoftSameOp(Builder* /*b*/, Pending* p) {
   return Status::Ok();
 }
 
+// Gemm, then an activation with attributes activation_alpha and so on.
+Status MicrosoftFusedGemm(Builder* b, Pending* p) {
+  const std::string activation = p->node.attrs.String("activation", "");
+  Attrs of_gemm;
+  Attrs of_activation;
+  for (const auto& [name, value] : p->node.attrs) {
+    if (name.rfind("activation_", 0) == 0) {
+      of_activation.Set(name.substr(std::string_view("activation_").size()), value);
+    } else if (name != "activation") {
+      of_gemm.Set(name, value);
+    }
+  }
+  if (activation.empty()) {
+    p->node.attrs = std::move(of_gemm);
+    Become(p, "Gemm");
+    return Status::Ok();
+  }
+  if (activation == "Clip") return Unsupported("activation Clip is not supported");
+  p->node.inputs = {b->Emit("Gemm", p->node.inputs, std::move(of_gemm))};
+  p->node.attrs = std::move(of_activation);
+  p->node.op = activation;
+  return Status::Ok();
+}
+
+Status MicrosoftFusedMatMul(Builder* b, Pending* p) {
+  if (p->node.attrs.Int("transBatchA", 0) != 0 || p->node.attrs.Int("transBatchB", 0) != 0) {
+    return Unsupported("transBatchA and transBatchB are not supported");
+  }
+  p->node.attrs.Erase("transBatchA");
+  p->node.attrs.Erase("transBatchB");
+  return MicrosoftSameOp(b, p);
+}
+
 Status LayerNormToCanonical(Builder* /*b*/, Pending* p) {
   // Files from before opset 17 may name outputs that nothing reads.
   while (p->node.outputs.size() > 1 && !p->Used(p->node.outputs.size() - 1)) p->node.outputs.pop_back();
