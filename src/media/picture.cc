@@ -1,5 +1,6 @@
 #include "media/picture.h"
 
+#include <algorithm>
 #include <memory>
 
 extern "C" {

@@ -1,0 +1,70 @@
+// tenon compile: model file to artifact, with a report.
+#include <filesystem>
+
+#include "cli/model_options.h"
+#include "compile/stages.h"
+#include "hw/quota.h"
+
+namespace tenon::cli {
+namespace {
+
+struct Options {
+  ModelOptions model;
+  std::string output;
+  bool check = false;
+};
+
+Json ToJson(const CompileReport& report) {
+  Json passes = Json::array();
+  for (const PassReport& p : report.passes) {
+    passes.push_back({{"name", p.name}, {"ms", p.ms}, {"changes", p.changes}, {"refusals", p.refusals}});
+  }
+  return {{"passes", passes}, {"ops", report.ops}, {"notes", report.notes}, {"import_ms", report.import_ms}, {"total_ms", report.total_ms}};
+}
+
+// Everything but the writing: does it import, is every operator supported?
+Status Check(const Options& options, const Context& context) {
+  TENON_RETURN_IF_ERROR(compile::Import(options.model.model, options.model.compile).status());
+  context.Say("supported: every operator of the model runs here");
+  context.Document({{"supported", true}});
+  return Status::Ok();
+}
+
+Status Run(Options& options, Context& context) {
+  TENON_RETURN_IF_ERROR(options.model.Finish(context));
+  if (options.check) return Check(options, context);
+  if (options.output.empty()) return Usage("no output given; -o OUT.tenon");
+  TENON_ASSIGN_OR_RETURN(const CompileReport report, Compile(options.model.model, options.output, options.model.compile));
+  std::error_code error;
+  const auto size = std::filesystem::file_size(options.output, error);
+  Json document = ToJson(report);
+  document["file"] = options.output;
+  document["bytes"] = size;
+  context.Document(document);
+  std::vector<std::vector<std::string>> table = {{"pass", "changes", "ms"}};
+  for (const PassReport& p : report.passes) {
+    if (p.changes > 0) table.push_back({p.name, std::to_string(p.changes), fmt::format("{:.2f}", p.ms)});
+  }
+  context.Say(Table(table));
+  for (const std::string& note : report.notes) context.Say("note: " + note);
+  int ops = 0;
+  for (const auto& [op, count] : report.ops) ops += count;
+  context.Say(fmt::format("{}: {} operators, {}, {:.0f} ms", options.output, ops, Bytes(size), report.total_ms));
+  return Status::Ok();
+}
+
+}  // namespace
+
+Command Make_compile() {
+  return {"compile", "compile a model into an artifact", "tenon compile model.onnx -o model.tenon --input-shape x:1..8,3,48,w", [](CLI::App& app) {
+            auto options = std::make_shared<Options>();
+            options->model.AddModel(app);
+            app.add_option("-o,--output", options->output, "The artifact to write");
+            options->model.AddCompile(app);
+            app.add_flag("--external-weights", options->model.compile.external_weights, "Weights in OUT.tenon.weights");
+            app.add_flag("--check", options->check, "Only check that the model is supported; writes nothing");
+            return [options](Context& context) { return Run(*options, context); };
+          }};
+}
+
+}  // namespace tenon::cli
