@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
 #include "ir/text.h"
-#include "ops/op.h"
 #include "passes/testing.h"
 
 namespace tenon::passes::testing {
@@ -28,7 +27,6 @@ void ExpectOneConv(const std::string& body, const char* op, int others = 0) {
 }
 
 TEST(ConvAffine, FoldsIntoWeights) {
-  if (!ops::IsSupported("BatchNormalization")) GTEST_SKIP();
   ExpectOneConv("a = Conv(x, w) {group=2}\n y = BatchNormalization(a, gamma, beta, mean, var)", "Conv");
   ExpectOneConv("a = Conv(x, w, b) {group=2, pads=[1, 1, 0, 1]}\n y = BatchNormalization(a, gamma, beta, mean, var) {epsilon=0.1}", "Conv");
   ExpectOneConv("a = ConvTranspose(x, w, b) {group=2, strides=[2, 2]}\n y = BatchNormalization(a, gamma, beta, mean, var)", "ConvTranspose");
@@ -62,7 +60,6 @@ TEST(FieldCase, G01ConvAffine) {
 }
 
 TEST(BatchNorm, BecomesMulAdd) {
-  if (!ops::IsSupported("BatchNormalization")) GTEST_SKIP();
   const Outcome o = Optimise(std::string(kHead) + "a = Relu(x)\n y = BatchNormalization(a, gamma, beta, mean, var)\n}", {"BatchNormToMulAdd"});
   EXPECT_EQ(CountOps(o.graph, "BatchNormalization"), 0);
   EXPECT_LT(o.difference, 1e-5);

@@ -33,9 +33,11 @@ constexpr int kMaxRounds = 10;
 
 Status RunOnGraph(const Pass& pass, ir::Graph& graph, const PassContext& context, PassReport* report) {
   const int before = report->changes;
+  const size_t slots = graph.num_value_slots();
   Rewriter rewriter(graph, context, report);
   TENON_RETURN_IF_ERROR(pass.run(rewriter));
-  if (report->changes != before) {
+  // Rules may also leave nodes that they tried in vain.
+  if (report->changes != before || graph.num_value_slots() != slots) {
     rewriter.patch().RemoveDead();
     TENON_RETURN_IF_ERROR(ops::InferGraph(graph));
     if (context.verify) TENON_RETURN_IF_ERROR(ir::Verify(graph));
