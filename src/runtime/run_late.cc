@@ -52,9 +52,13 @@ void Executor::SetLateSequence(ValueIndex v, Sequence sequence) {
 
 // A view of another value: shares late memory, copies what lives elsewhere and might be overwritten.
 Status Executor::AliasLate(ValueIndex to, ValueIndex from, const ValueInfo& info) {
+  const View source = Resolve(from);
+  if (source.sequence != nullptr) {
+    SetLateSequence(to, *source.sequence);
+    return Status::Ok();
+  }
   const auto shape = info.shape.ToShape();
   if (!shape) return Internal("a view without a shape");
-  const View source = Resolve(from);
   const LateValue& owner = late_[static_cast<size_t>(from)];
   LateValue& late = late_[static_cast<size_t>(to)];
   if (owner.view.present() && owner.buffer != nullptr) {

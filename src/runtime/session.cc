@@ -215,6 +215,13 @@ class ModelSession final : public Session {
 
   Status Feed(size_t index, const HostTensor& t, InputBinder* binder) {
     const TensorInfo& info = inputs_[index];
+    if (info.is_sequence && !t.is_sequence && t.dtype == info.dtype) {
+      // A tensor where an optional is taken: an optional that has it.
+      HostTensor optional;
+      optional.is_sequence = true;
+      optional.sequence.push_back(t);
+      return Feed(index, optional, binder);
+    }
     if (t.is_sequence != info.is_sequence || (!t.is_sequence && t.dtype != info.dtype)) {
       return Usage("input '{}'; {}{} given; the model takes {}{}", info.name, t.is_sequence ? "sequence of " : "", DTypeName(t.dtype),
                    info.is_sequence ? "sequence of " : "", DTypeName(info.dtype));
