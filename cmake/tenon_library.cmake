@@ -5,7 +5,7 @@
 
 set(TENON_FLAGS_avx2 -mavx2 -mfma -mf16c -mbmi -mbmi2 -mlzcnt -mpopcnt -maes -mpclmul)
 # GCC 12 takes the undefined operand of AVX-512 intrinsics for an uninitialised variable.
-set(TENON_FLAGS_avx512 ${TENON_FLAGS_avx2} -mavx512f -mavx512cd -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512 -Wno-uninitialized
+set(TENON_FLAGS_avx512 ${TENON_FLAGS_avx2} -mavx512f -mavx512cd -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512
     -Wno-maybe-uninitialized -Wno-uninitialized)
 set(TENON_FLAGS_avx512vnni ${TENON_FLAGS_avx512} -mavx512vnni)
 set(TENON_FLAGS_avx512bf16 ${TENON_FLAGS_avx512vnni} -mavx512bf16)

@@ -1,0 +1,107 @@
+// The inner loops of f32 resizing for one instruction set; included by avx2.cc and avx512.cc, which name the table.
+#include "kernels/resize/inner.h"
+#include "kernels/vec_f32.h"
+
+namespace tenon::kernels::resize {
+namespace {
+
+#if defined(__AVX512F__)
+using I = __m512i;
+inline I LoadI(const int32_t* p) {
+  return _mm512_loadu_si512(p);
+}
+inline I Iota() {
+  return _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+}
+inline I Times(I a, int32_t b) {
+  return _mm512_mullo_epi32(a, _mm512_set1_epi32(b));
+}
+inline V Gather(const float* p, I i) {
+  return _mm512_i32gather_ps(i, p, 4);
+}
+inline I GatherI(const int32_t* p, I i) {
+  return _mm512_i32gather_epi32(i, p, 4);
+}
+inline I Shift(I a, int n) {
+  return _mm512_srlv_epi32(a, _mm512_set1_epi32(n));
+}
+inline V Permute(V v, I i) {
+  return _mm512_permutexvar_ps(i, v);
+}
+#else
+using I = __m256i;
+inline I LoadI(const int32_t* p) {
+  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+}
+inline I Iota() {
+  return _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+}
+inline I Times(I a, int32_t b) {
+  return _mm256_mullo_epi32(a, _mm256_set1_epi32(b));
+}
+inline V Gather(const float* p, I i) {
+  return _mm256_i32gather_ps(p, i, 4);
+}
+inline I GatherI(const int32_t* p, I i) {
+  return _mm256_i32gather_epi32(p, i, 4);
+}
+inline I Shift(I a, int n) {
+  return _mm256_srlv_epi32(a, _mm256_set1_epi32(n));
+}
+inline V Permute(V v, I i) {
+  return _mm256_permutevar8x32_ps(v, i);
+}
+#endif
+
+void Blend(const float* x, int64_t step, const int32_t* index, const float* weight, int64_t taps, float* y, int64_t n) {
+  if (taps == 2) {
+    const float *a = x + index[0] * step, *b = x + index[1] * step;
+    const V wa = Set1(weight[0]), wb = Set1(weight[1]);
+    int64_t i = 0;
+    for (; i + kLanes <= n; i += kLanes) Store(y + i, Fma(Load(b + i), wb, Mul(Load(a + i), wa)));
+    if (i < n) StorePart(y + i, Fma(LoadPart(b + i, n - i), wb, Mul(LoadPart(a + i, n - i), wa)), n - i);
+    return;
+  }
+  for (int64_t i = 0; i < n; i += kLanes) {
+    const int64_t k = n - i < kLanes ? n - i : kLanes;
+    V acc = Zero();
+    for (int64_t t = 0; t < taps; ++t) acc = Fma(LoadPart(x + index[t] * step + i, k), Set1(weight[t]), acc);
+    StorePart(y + i, acc, k);
+  }
+}
+
+void GatherRow(const float* x, const int32_t* index, const float* weight, int64_t taps, float* y, int64_t n) {
+  const I lanes = Times(Iota(), static_cast<int32_t>(taps));
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    V acc = Zero();
+    for (int64_t t = 0; t < taps; ++t) {
+      acc = Fma(Gather(x, GatherI(index + i * taps + t, lanes)), Gather(weight + i * taps + t, lanes), acc);
+    }
+    Store(y + i, acc);
+  }
+  for (; i < n; ++i) {
+    float acc = 0;
+    for (int64_t t = 0; t < taps; ++t) acc = __builtin_fmaf(x[index[i * taps + t]], weight[i * taps + t], acc);
+    y[i] = acc;
+  }
+}
+
+void Pick(const float* x, const int32_t* index, float* y, int64_t n) {
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) Store(y + i, Gather(x, LoadI(index + i)));
+  for (; i < n; ++i) y[i] = x[index[i]];
+}
+
+void Repeat(const float* x, int shift, float* y, int64_t n) {
+  const I lanes = Shift(Iota(), shift);
+  const int64_t read = kLanes >> shift;
+  for (int64_t i = 0; i < n; i += kLanes) {
+    const int64_t k = n - i < kLanes ? n - i : kLanes;
+    StorePart(y + i, Permute(LoadPart(x + (i >> shift), ((k - 1) >> shift) + 1 < read ? ((k - 1) >> shift) + 1 : read), lanes),
+              k);
+  }
+}
+
+}  // namespace
+}  // namespace tenon::kernels::resize
