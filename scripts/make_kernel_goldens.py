@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes golden files for kernel tests from ONNX's own node tests (package `onnx`): inputs, attributes and expected outputs.
 
-usage: make_kernel_goldens.py OUT.golden OP...      (OP as Tenon names it: "LSTM", "ai.onnx.ml.LabelEncoder")
+usage: make_kernel_goldens.py [--max-bytes=N] OUT.golden OP...      (OP as Tenon names it: "LSTM", "ai.onnx.ml.LabelEncoder")
 
 Format, one item a line: `case NAME OP NUM_OUT`, `attr NAME KIND VALUE...`, `in DTYPE RANK DIMS... HEX`, `out ...`, `end`.
 An absent input is `in 0`; elements are their little-endian bytes in hex, packed as ONNX packs them; strings are hex, one a word.
@@ -15,7 +15,7 @@ from onnx.backend.test.case import node as node_cases
 
 PACKED = {onnx.TensorProto.INT4, onnx.TensorProto.UINT4, onnx.TensorProto.FLOAT4E2M1,
           onnx.TensorProto.INT2, onnx.TensorProto.UINT2}
-MAX_BYTES = 3000  # larger cases are left to the conformance tests
+DEFAULT_MAX_BYTES = 4000  # larger cases are left to the conformance tests
 
 
 def tensor_line(word, t):
@@ -103,7 +103,11 @@ def render(case, op):
 
 
 def main():
-    out, ops = sys.argv[1], set(sys.argv[2:])
+    args = sys.argv[1:]
+    max_bytes = DEFAULT_MAX_BYTES
+    if args[0].startswith("--max-bytes="):
+        max_bytes = int(args.pop(0).split("=")[1])
+    out, ops = args[0], set(args[1:])
     cases = []
     for case in node_cases.collect_testcases(None):
         nodes = case.model.graph.node
@@ -121,7 +125,7 @@ def main():
         except Exception as e:  # a value that is not a tensor
             print(f"{case.name}: left out: {e!r}", file=sys.stderr)
             continue
-        if text is None or len(text) > 2 * MAX_BYTES:
+        if text is None or len(text) > 2 * max_bytes:
             print(f"{case.name}: left out: {'attribute' if text is None else 'size'}", file=sys.stderr)
             continue
         cases.append(text)

@@ -193,6 +193,20 @@ Status InferUnsqueeze(const ShapeArgs& args) {
   return Finish(args, SymShape(std::move(dims)));
 }
 
+Status InferBitCast(const ShapeArgs& args) {
+  const int64_t raw = args.attrs.Int("to", 0);
+  if (raw < 1 || raw > 1000 || !IsValidDType(static_cast<int32_t>(raw)))
+    return BadInput("BitCast: to is {}; an element type needed", raw);
+  const auto to = static_cast<DType>(raw);
+  const DType from = args.in[0].dtype;
+  if (from != DType::kUndefined && (DTypeBits(from) != DTypeBits(to) || DTypeBits(to) == 0)) {
+    return BadInput("BitCast: {} to {}; types of equal width needed", DTypeName(from), DTypeName(to));
+  }
+  args.out[0].dtype = to;
+  args.out[0].shape = args.in[0].shape;
+  return Status::Ok();
+}
+
 namespace {
 
 class CopyKernel final : public Kernel {

@@ -1,3 +1,4 @@
+#include "kernels/golden_test_util.h"
 #include "kernels/movement/testing.h"
 
 namespace tenon::kernels::testing {
@@ -5,6 +6,10 @@ namespace {
 
 const Dim n = Dim::Symbol("n");
 const Dim s = Dim::Symbol("s");
+
+TEST(Views, BitCastOnnxNodeCases) {
+  testing::RunGoldens("bitcast.golden", 8);
+}
 
 TEST(Views, ReshapeNumbers) {
   const Tensor x = Iota(Shape({2, 3, 4}));
