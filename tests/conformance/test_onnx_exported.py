@@ -10,7 +10,16 @@ from support import compare, library
 
 CASES = [case for kind in ("simple", "pytorch-converted", "pytorch-operator") for case in load_model_tests(kind=kind)]
 # Not by now, each for the reason that follows; a row goes when the case passes.
-EXPECTED = {}
+EXPECTED = {
+    "test_gradient_of_add": "Gradient of the training preview",
+    "test_gradient_of_add_and_mul": "Gradient of the training preview",
+    "test_strnorm_model_monday_casesensintive_lower": "StringNormalizer",
+    "test_strnorm_model_monday_casesensintive_nochangecase": "StringNormalizer",
+    "test_strnorm_model_monday_casesensintive_upper": "StringNormalizer",
+    "test_strnorm_model_monday_empty_output": "StringNormalizer",
+    "test_strnorm_model_monday_insensintive_upper_twodim": "StringNormalizer",
+    "test_strnorm_model_nostopwords_nochangecase": "StringNormalizer",
+}
 
 
 def load(path, is_sequence):

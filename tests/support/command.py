@@ -1,9 +1,9 @@
 """Runs the real binary."""
 import json
 import os
-import re
 import subprocess
 
+import ml_dtypes
 import numpy as np
 
 from support import paths
@@ -22,19 +22,36 @@ def tenon_json(*arguments, **options):
     return json.loads(done.stdout)
 
 
+def save_npy(path, value):
+    """Types that numpy has no name for become '|V1' and '<V2', strings '<U': as numpy itself writes them."""
+    value = np.asarray(value)
+    np.save(path, value.astype(str) if value.dtype == object else value)
+
+
+def load_npy(path, dtype):
+    """The array of a file that `tenon run` wrote for an output of this type."""
+    value = np.load(path)
+    if dtype == "string":
+        return value.astype(object)
+    if not hasattr(ml_dtypes, dtype):
+        return value
+    kind = np.dtype(getattr(ml_dtypes, dtype))
+    return value.view(kind) if value.dtype.kind == "V" else value.astype(kind)
+
+
 def run_model(model, inputs, folder, *arguments, **options):
     """Runs a model through files: (completed process, {output name: array}); the process may have failed."""
     folder.mkdir(parents=True, exist_ok=True)
     flags = []
     for index, (name, value) in enumerate(inputs.items()):
         path = folder / f"input_{index}.npy"
-        np.save(path, np.asarray(value))
+        save_npy(path, value)
         flags += ["--input", f"{name}={path}"]
     done = tenon("run", model, *flags, "--output", folder / "out", "--json", *arguments, **options)
     if done.returncode:
         return done, {}
     report = json.loads(done.stdout)
-    return done, {row["name"]: np.load(folder / "out" / re.split(r"[/\\]", row["file"])[-1]) for row in report["outputs"]}
+    return done, {row["name"]: load_npy(row["file"], row["dtype"]) for row in report["outputs"]}
 
 
 def error_line(done):

@@ -135,7 +135,10 @@ class Bound:
     def __init__(self, session, inputs):
         self.session, self.keep, self.count = session, [], len(session.outputs)
         self.names = (ctypes.c_char_p * len(inputs))(*[name.encode() for name in inputs])
-        self.values = (ctypes.c_void_p * len(inputs))(*[to_value(value, self.keep) for value in inputs.values()])
+        # An optional is a sequence of at most one at this border.
+        optional = {info["name"] for info in session.inputs if info["is_sequence"]}
+        listed = [[v] if k in optional and v is not None and not isinstance(v, (list, tuple)) else v for k, v in inputs.items()]
+        self.values = (ctypes.c_void_p * len(inputs))(*[to_value(value, self.keep) for value in listed])
         self.results = (ctypes.c_void_p * self.count)()
 
     def run(self):

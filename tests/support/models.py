@@ -99,6 +99,7 @@ def exported():
 def reference_session(path):
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
+    options.intra_op_num_threads = 1
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
     return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
