@@ -62,11 +62,15 @@ Status ResizeTo11(Builder* b, Pending* p) {
   return Status::Ok();
 }
 
-// align_corners and friends keep their meaning; only tf_half_pixel_for_nn was removed without a successor.
-Status ResizeTo18(Builder* /*b*/, Pending* p) {
-  if (p->node.attrs.String("coordinate_transformation_mode", "") == "tf_half_pixel_for_nn") {
-    return Unsupported("coordinate_transformation_mode tf_half_pixel_for_nn is not supported");
+// tf_half_pixel_for_nn was removed: floor((x + 0.5) / scale), which is half_pixel rounded to the nearest, halves up.
+Status ResizeTo13(Builder* /*b*/, Pending* p) {
+  Attrs& attrs = p->node.attrs;
+  if (attrs.String("coordinate_transformation_mode", "") != "tf_half_pixel_for_nn") return Status::Ok();
+  if (attrs.String("mode", "nearest") != "nearest" || attrs.String("nearest_mode", "round_prefer_floor") != "floor") {
+    return Unsupported("coordinate_transformation_mode tf_half_pixel_for_nn is supported with nearest_mode floor only");
   }
+  attrs.Set("coordinate_transformation_mode", std::string("half_pixel"));
+  attrs.Set("nearest_mode", std::string("round_prefer_ceil"));
   return Status::Ok();
 }
 

@@ -257,6 +257,19 @@ TEST(Upgrade, UpsampleAndOldResize) {
   EXPECT_EQ(g.node(1).attrs.String("nearest_mode", ""), "ceil");
 }
 
+TEST(Upgrade, ResizeOfTensorFlowExporters) {
+  OneNode m(11, "Resize", {1, 1, 2, 2}, {"x", "", "s"});
+  AddInit(m.g, "s", {4}, {1, 1, 2, 2});
+  SetAttr(m.node, "coordinate_transformation_mode", "tf_half_pixel_for_nn");
+  SetAttr(m.node, "nearest_mode", "floor");
+  const ir::Graph g = m.Graph();
+  ASSERT_EQ(g.num_node_slots(), 1U);
+  EXPECT_EQ(g.node(0).attrs.String("coordinate_transformation_mode", ""), "half_pixel");
+  EXPECT_EQ(g.node(0).attrs.String("nearest_mode", ""), "round_prefer_ceil");
+  m.node->mutable_attribute()->RemoveLast();
+  FailureOf(Import(m.model), Code::kUnsupported);
+}
+
 TEST(Upgrade, SmallThings) {
   OneNode grid(16, "GridSample", {1, 1, 2, 2}, {"x", "x"});
   SetAttr(grid.node, "mode", "bicubic");
