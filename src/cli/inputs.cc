@@ -8,7 +8,7 @@
 #include "base/mapped_file.h"
 #include "cli/model_options.h"
 #include "media/npy.h"
-#include "media/picture.h"
+#include "tenon/media.h"
 
 namespace tenon::cli {
 namespace {
@@ -67,7 +67,7 @@ Result<Tensor> ReadBinary(const std::string& path, const TensorInfo& info, const
 
 // [1,3,H,W] or [1,H,W,3], f32 scaled to 0..1 or u8 as it is.
 Result<Tensor> FromPicture(const std::string& path, const TensorInfo& info, const std::optional<Shape>& wish) {
-  TENON_ASSIGN_OR_RETURN(media::Picture picture, media::ReadPicture(path));
+  TENON_ASSIGN_OR_RETURN(Picture picture, ReadPicture(path));
   const bool last = info.dims.size() == 4 && info.dims[3] == "3";
   if (info.dims.size() != 4 || (!last && info.dims[1] != "3") || (info.dtype != DType::kF32 && info.dtype != DType::kU8)) {
     return Usage("input '{}' takes no picture: it must be float32 or uint8 [n,3,h,w] or [n,h,w,3]", info.name);
@@ -80,7 +80,7 @@ Result<Tensor> FromPicture(const std::string& path, const TensorInfo& info, cons
   const int h = extent(last ? 1 : 2, picture.height);
   const int w = extent(last ? 2 : 3, picture.width);
   if (h != picture.height || w != picture.width) {
-    TENON_ASSIGN_OR_RETURN(picture, media::Resize(picture, w, h));
+    TENON_ASSIGN_OR_RETURN(picture, ResizePicture(picture, w, h));
   }
   const Shape shape = last ? Shape{1, h, w, 3} : Shape{1, 3, h, w};
   TENON_ASSIGN_OR_RETURN(Tensor t, Tensor::Allocate(info.dtype, shape));

@@ -1,4 +1,4 @@
-#include "media/picture.h"
+#include "tenon/media.h"
 
 #include <algorithm>
 #include <memory>
@@ -11,8 +11,9 @@ extern "C" {
 }
 
 #include "base/mapped_file.h"
+#include "base/status.h"
 
-namespace tenon::media {
+namespace tenon {
 namespace {
 
 constexpr int64_t kMaxPixels = int64_t{1} << 28;
@@ -99,11 +100,11 @@ Result<Picture> ReadPicture(const std::string& path) {
   return std::move(picture).TakeStatus().Within(fmt::format("'{}'", path));
 }
 
-Result<Picture> Resize(const Picture& picture, int width, int height) {
+Result<Picture> ResizePicture(const Picture& picture, int width, int height) {
   if (width < 1 || height < 1 || int64_t{width} * height > kMaxPixels) return Usage("cannot resize to {}x{}", width, height);
   const uint8_t* const planes[4] = {picture.pixels.data(), nullptr, nullptr, nullptr};
   const int strides[4] = {picture.width * 3, 0, 0, 0};
   return Convert(planes, strides, picture.width, picture.height, AV_PIX_FMT_RGB24, width, height);
 }
 
-}  // namespace tenon::media
+}  // namespace tenon

@@ -1,14 +1,14 @@
-// Pictures by FFmpeg's libraries: decode (PNG, JPEG, BMP, WebP, ...) and resize.
-#ifndef TENON_MEDIA_PICTURE_H_
-#define TENON_MEDIA_PICTURE_H_
+// Pictures in: what image models are fed with. Decoded by FFmpeg's libraries (PNG, JPEG, BMP, WebP, ...).
+#ifndef TENON_MEDIA_H_
+#define TENON_MEDIA_H_
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "base/status.h"
+#include "tenon/status.h"
 
-namespace tenon::media {
+namespace tenon {
 
 /// 8 bits a channel, interleaved, rows from the top: pixels[(y * width + x) * 3 + c], c in order R, G, B.
 struct Picture {
@@ -21,8 +21,8 @@ struct Picture {
 Result<Picture> ReadPicture(const std::string& path);
 
 /// Bilinear resize to width x height (both >= 1).
-Result<Picture> Resize(const Picture& picture, int width, int height);
+Result<Picture> ResizePicture(const Picture& picture, int width, int height);
 
-}  // namespace tenon::media
+}  // namespace tenon
 
-#endif  // TENON_MEDIA_PICTURE_H_
+#endif  // TENON_MEDIA_H_
