@@ -1,4 +1,4 @@
-// Cast between all types: strings, packed 4- and 2-bit integers and small floats included. Fast paths for the common pairs are in
+// Cast between all types: strings, packed 4- and 2-bit integers and small floats included.
 // cast_fast.cc.
 #include <cmath>
 #include <cstdlib>

@@ -1,6 +1,7 @@
 // Binary f32 functions and comparisons.
 #include <math.h>
 
+#include "hwy/contrib/math/math-inl.h"
 #include "kernels/elementwise/loops-inl.h"
 
 namespace tenon::kernels::elementwise {
@@ -55,6 +56,44 @@ struct Copy {
   static HWY_INLINE V Apply(D, V x, V, V) { return x; }
 };
 
+// x^y = exp(y * log(x)) in double for finite positive x and finite y: the error of the product stays far below half an ulp of
+// f32.
+HWY_INLINE V PowPositive(D d, V x, V y) {
+  const hn::Half<D> dh;
+  const hn::Repartition<double, D> dd;
+  const auto part = [&](hn::Vec<hn::Half<D>> px, hn::Vec<hn::Half<D>> py) {
+    const auto e = hn::Mul(hn::PromoteTo(dd, py), hn::Log(dd, hn::PromoteTo(dd, px)));
+    // Bounds beyond which f32 is 0 or infinite, and within which Exp is exact enough.
+    return hn::DemoteTo(dh, hn::Exp(dd, hn::Min(hn::Set(dd, 200.0), hn::Max(hn::Set(dd, -200.0), e))));
+  };
+  const auto low = part(hn::LowerHalf(dh, x), hn::LowerHalf(dh, y));
+  const auto high = part(hn::UpperHalf(dh, x), hn::UpperHalf(dh, y));
+  return hn::Combine(d, high, low);
+}
+
+template <int kForm>
+void PowVectors(const float* a, const float* b, float* y, int64_t n) {
+  const D d;
+  constexpr auto kLanes = static_cast<int64_t>(hn::MaxLanes(D()));
+  const V sa = hn::Set(d, *a);
+  const V sb = hn::Set(d, *b);
+  for (int64_t i = 0; i < n; i += kLanes) {
+    const int64_t m = n - i < kLanes ? n - i : kLanes;
+    const auto mask = hn::FirstN(d, static_cast<size_t>(m));
+    // Lanes beyond the end read as 0: 1 keeps them out of the slow path.
+    const V one = hn::Set(d, 1.0f);
+    const V va = kForm == kFirstScalar ? sa : hn::IfThenElse(mask, hn::MaskedLoad(mask, d, a + i), one);
+    const V vb = kForm == kSecondScalar ? sb : hn::MaskedLoad(mask, d, b + i);
+    const auto plain = hn::And(hn::And(hn::Gt(va, hn::Zero(d)), hn::Lt(va, hn::Inf(d))), hn::Lt(hn::Abs(vb), hn::Inf(d)));
+    if (hn::AllTrue(d, plain)) {
+      hn::BlendedStore(PowPositive(d, va, vb), mask, d, y + i);
+      continue;
+    }
+    // Zeros, negative bases, infinities and NaN: the C library knows the rules.
+    for (int64_t k = i; k < i + m; ++k) y[k] = ::powf(kForm == kFirstScalar ? *a : a[k], kForm == kSecondScalar ? *b : b[k]);
+  }
+}
+
 template <int kForm>
 void PowLoop(const float* a, const float* b, float* y, int64_t n) {
   if (n <= 0) return;
@@ -66,13 +105,8 @@ void PowLoop(const float* a, const float* b, float* y, int64_t n) {
     if (p == 0.5f) return UnaryLoop<Root>(a, y, n, 0, 0);
     if (p == -0.5f) return UnaryLoop<InverseRoot>(a, y, n, 0, 0);
     if (p == -1.0f) return UnaryLoop<Inverse>(a, y, n, 0, 0);
-    for (int64_t i = 0; i < n; ++i) y[i] = ::powf(a[i], p);
-  } else if constexpr (kForm == kFirstScalar) {
-    const float base = *a;
-    for (int64_t i = 0; i < n; ++i) y[i] = ::powf(base, b[i]);
-  } else {
-    for (int64_t i = 0; i < n; ++i) y[i] = ::powf(a[i], b[i]);
   }
+  PowVectors<kForm>(a, b, y, n);
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ TENON_UNARY(Selu, hn::Mul(p1, Positive(d, x, hn::Mul(p0, vmath::Expm1(d, x)))));
 }  // namespace
 
 void TENON_FILL(F32Table* table) {
-#define TENON_SET(Name) table->unary[static_cast<int>(UnaryOp::k##Name)] = UnaryLoop<Name>
+#define TENON_SET(Name) table->unary[static_cast<int>(UnaryOp::k##Name)] = UnaryLoop<Name, true>
   TENON_SET(Exp);
   TENON_SET(Log);
   TENON_SET(Tanh);
