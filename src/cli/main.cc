@@ -3,6 +3,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <system_error>
 
 #include "base/mapped_file.h"
 #include "cli/command.h"
@@ -28,7 +29,6 @@ void HandleSignals() {
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
   sigaction(SIGALRM, &action, nullptr);
-  signal(SIGPIPE, SIG_IGN);
 }
 
 int Report(const Status& status, const std::string& where, const Context& context) {
@@ -145,6 +145,9 @@ int main(int argc, char** argv) {
     return tenon::cli::Main(argc, argv);
   } catch (const std::bad_alloc&) {
     std::fputs("tenon: out of memory\n", stderr);
+    return 6;
+  } catch (const std::system_error& e) {
+    std::fprintf(stderr, "tenon: %s\n", e.what());   // standard output is full or gone
     return 6;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "tenon: internal error: %s\n", e.what());
