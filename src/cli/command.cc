@@ -9,7 +9,7 @@ void Context::Say(const std::string& line) const {
 }
 
 void Context::Note(const std::string& line) const {
-  if (!json && !quiet) fmt::print(stderr, "tenon: note: {}\n", line);
+  if (!json && !quiet) fmt::print(stderr, "note: {}\n", line);
 }
 
 void Context::Document(const Json& document) const {

@@ -25,7 +25,7 @@ struct Context {
 
   /// Prints a line for people on stdout; nothing with --json or --quiet.
   void Say(const std::string& line) const;
-  /// A remark on stderr, "tenon: note: ..."; nothing with --json or --quiet.
+  /// A remark on stderr, "note: ..."; nothing with --json or --quiet.
   void Note(const std::string& line) const;
   /// The one document of --json; nothing otherwise.
   void Document(const Json& document) const;

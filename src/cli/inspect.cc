@@ -104,7 +104,9 @@ void Print(const Summary& s, const Context& context) {
   context.Say("\n" + Table(table));
   constexpr size_t kShown = 60;
   for (const auto& [key, value] : s.metadata) {
-    std::string shown = value.substr(0, kShown);
+    size_t cut = std::min(kShown, value.size());
+    while (cut > 0 && cut < value.size() && (static_cast<unsigned char>(value[cut]) & 0xC0) == 0x80) --cut;   // whole UTF-8 characters
+    std::string shown = value.substr(0, cut);
     for (char& c : shown) c = static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
     context.Say(fmt::format("metadata {} = {}{}", key, shown, value.size() > kShown ? fmt::format("... ({} bytes)", value.size()) : ""));
   }
