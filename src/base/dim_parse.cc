@@ -15,8 +15,12 @@ constexpr int kMaxDepth = 32;
 bool IsNameStart(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '/' || c == '$' || c == '#' || (c & 0x80) != 0;
 }
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-bool IsNamePart(char c) { return IsNameStart(c) || IsDigit(c) || c == '.' || c == ':' || c == '@' || c == ';'; }
+bool IsDigit(char c) {
+  return c >= '0' && c <= '9';
+}
+bool IsNamePart(char c) {
+  return IsNameStart(c) || IsDigit(c) || c == '.' || c == ':' || c == '@' || c == ';';
+}
 
 class DimReader {
  public:
@@ -29,7 +33,9 @@ class DimReader {
   }
 
  private:
-  Status Fail() const { return BadInput("'{}' is not a dimension (at character {}); allowed are numbers, names, + - * floor( / )", text_, at_); }
+  Status Fail() const {
+    return BadInput("'{}' is not a dimension (at character {}); allowed are numbers, names, + - * floor( / )", text_, at_);
+  }
   bool Eat(char c) {
     while (at_ < text_.size() && text_[at_] == ' ') ++at_;
     if (at_ >= text_.size() || text_[at_] != c) return false;
@@ -122,6 +128,8 @@ class DimReader {
 
 }  // namespace
 
-Result<Dim> Dim::Parse(std::string_view text) { return DimReader(text).ReadAll(); }
+Result<Dim> Dim::Parse(std::string_view text) {
+  return DimReader(text).ReadAll();
+}
 
 }  // namespace tenon

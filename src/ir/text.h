@@ -23,8 +23,8 @@ namespace tenon::ir {
 struct PrintOptions {
   /// Constants with more elements are written as `const <2x3, digest>`, which Parse refuses: their contents are not there.
   int64_t max_constant_elements = 16;
-  bool types = true;        ///< types and shapes of node outputs
-  bool node_names = true;   ///< `@"name"` where it differs from the name of the first output
+  bool types = true;  ///< types and shapes of node outputs
+  bool node_names = true;  ///< `@"name"` where it differs from the name of the first output
 };
 
 std::string Print(const Graph& graph, const PrintOptions& options = {});

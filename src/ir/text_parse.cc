@@ -21,7 +21,9 @@ bool ToNumber(std::string_view s, T* out) {
   return error == std::errc() && end == s.data() + s.size();
 }
 
-bool LooksLikeInteger(std::string_view s) { return s.find_first_not_of("+-0123456789") == std::string_view::npos; }
+bool LooksLikeInteger(std::string_view s) {
+  return s.find_first_not_of("+-0123456789") == std::string_view::npos;
+}
 
 class Parser {
  public:
@@ -158,7 +160,8 @@ class Parser {
       Value v;
       TENON_RETURN_IF_ERROR(ReadType(&v));
       const auto shape = v.shape.ToShape();
-      if (!shape || v.is_sequence || v.dtype == DType::kUndefined) return scan_.Fail("a tensor needs a type and a shape of numbers");
+      if (!shape || v.is_sequence || v.dtype == DType::kUndefined)
+        return scan_.Fail("a tensor needs a type and a shape of numbers");
       TENON_ASSIGN_OR_RETURN(Tensor t, ReadContents(v.dtype, *shape));
       return AttrValue(std::move(t));
     }
@@ -305,6 +308,8 @@ class Parser {
 
 }  // namespace
 
-Result<Graph> Parse(std::string_view text) { return Parser(text).ParseAll(); }
+Result<Graph> Parse(std::string_view text) {
+  return Parser(text).ParseAll();
+}
 
 }  // namespace tenon::ir

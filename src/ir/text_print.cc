@@ -30,7 +30,9 @@ std::string Quoted(std::string_view s) {
   return out + '"';
 }
 
-std::string NameText(std::string_view s) { return IsWord(s) ? std::string(s) : Quoted(s); }
+std::string NameText(std::string_view s) {
+  return IsWord(s) ? std::string(s) : Quoted(s);
+}
 
 template <typename T>
 std::string FloatText(T f) {

@@ -101,7 +101,8 @@ TEST(Text, ErrorsNameTheLine) {
 }
 
 TEST(Text, SurvivesTruncation) {
-  const std::string text = "graph g(x: float32[n,\"a\"]) -> (y) {\n w: float32[2] = const [1, 2]\n y = Op(x, w) {a=[1], s=\"x\\n\"} @\"n\"\n}";
+  const std::string text =
+      "graph g(x: float32[n,\"a\"]) -> (y) {\n w: float32[2] = const [1, 2]\n y = Op(x, w) {a=[1], s=\"x\\n\"} @\"n\"\n}";
   ASSERT_TRUE(Parse(text).ok());
   for (size_t n = 0; n < text.size(); ++n) EXPECT_FALSE(Parse(text.substr(0, n)).ok()) << n;
 }

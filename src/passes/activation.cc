@@ -26,7 +26,8 @@ std::optional<ActivationAttrs> Clip(const Rewriter& r, NodeId id) {
 std::optional<ActivationAttrs> ActivationOf(const Rewriter& r, NodeId id) {
   const ir::Node& n = r.node(id);
   if (n.inputs.empty() || n.outputs.size() != 1) return std::nullopt;
-  if (n.op == "Relu" || n.op == "Sigmoid" || n.op == "Tanh" || n.op == "HardSwish" || n.op == "Silu") return ActivationAttrs{n.op, {}};
+  if (n.op == "Relu" || n.op == "Sigmoid" || n.op == "Tanh" || n.op == "HardSwish" || n.op == "Silu")
+    return ActivationAttrs{n.op, {}};
   if (n.op == "Swish" && n.attrs.Float("alpha", 1) == 1) return ActivationAttrs{"Silu", {}};
   if (n.op == "LeakyRelu") return ActivationAttrs{n.op, {n.attrs.Float("alpha", 0.01f)}};
   if (n.op == "HardSigmoid") return ActivationAttrs{n.op, {n.attrs.Float("alpha", 0.2f), n.attrs.Float("beta", 0.5f)}};

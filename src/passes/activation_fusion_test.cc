@@ -35,9 +35,12 @@ TEST(ActivationFusion, GeluInEverySpelling) {
   ExpectFused(s + "a = Mul(x, inv)\n b = Erf(a)\n c = Add(one, b)\n h = Mul(half, x)\n y = Mul(h, c)", "Gelu");
   ExpectFused(s + "a = Mul(inv, x)\n b = Erf(a)\n c = Add(b, one)\n d = Mul(c, half)\n y = Mul(d, x)", "Gelu");
   ExpectFused(s + "p = Pow(x, three)\n a = Mul(k, p)\n b = Add(x, a)\n c = Mul(s2pi, b)\n d = Tanh(c)\n e = Add(one, d)\n"
-                  "f = Mul(half, x)\n y = Mul(f, e)", "Gelu");
-  ExpectFused(s + "p = Mul(x, x)\n q3 = Mul(p, x)\n a = Mul(q3, k)\n b = Add(a, x)\n c = Mul(b, s2pi)\n d = Tanh(c)\n e = Add(d, one)\n"
-                  "f = Mul(x, e)\n y = Mul(f, half)", "Gelu");
+                  "f = Mul(half, x)\n y = Mul(f, e)",
+              "Gelu");
+  ExpectFused(
+      s + "p = Mul(x, x)\n q3 = Mul(p, x)\n a = Mul(q3, k)\n b = Add(a, x)\n c = Mul(b, s2pi)\n d = Tanh(c)\n e = Add(d, one)\n"
+          "f = Mul(x, e)\n y = Mul(f, half)",
+      "Gelu");
 }
 
 TEST(ActivationFusion, OtherActivations) {
@@ -83,10 +86,15 @@ TEST(LayerNormFusion, InEverySpelling) {
     m = ReduceMean(x, axes)
     d = Sub(x, m)
 )";
-  ExpectFused(head + "s = Pow(d, two)\n v = ReduceMean(s, axes)\n e = Add(v, eps)\n r = Sqrt(e)\n n = Div(d, r)\n g = Mul(n, gamma)\n"
-                     "y = Add(g, beta)", "LayerNormalization");
-  ExpectFused(head + "s = Mul(d, d)\n v = ReduceMean(s, axes)\n e = Add(eps, v)\n r = Sqrt(e)\n i = Reciprocal(r)\n n = Mul(d, i)\n"
-                     "y = Mul(gamma, n)", "LayerNormalization");
+  ExpectFused(
+      head +
+          "s = Pow(d, two)\n v = ReduceMean(s, axes)\n e = Add(v, eps)\n r = Sqrt(e)\n n = Div(d, r)\n g = Mul(n, gamma)\n"
+          "y = Add(g, beta)",
+      "LayerNormalization");
+  ExpectFused(head +
+                  "s = Mul(d, d)\n v = ReduceMean(s, axes)\n e = Add(eps, v)\n r = Sqrt(e)\n i = Reciprocal(r)\n n = Mul(d, i)\n"
+                  "y = Mul(gamma, n)",
+              "LayerNormalization");
   ExpectFused(R"(
     axes: int64[1] = const [1]
     two: float32[] = const [2]
@@ -99,7 +107,8 @@ TEST(LayerNormFusion, InEverySpelling) {
     r = Sqrt(e)
     i = Div(one, r)
     n = Mul(x, i)
-    y = Mul(gamma, n))", "RMSNormalization");
+    y = Mul(gamma, n))",
+              "RMSNormalization");
 }
 
 }  // namespace

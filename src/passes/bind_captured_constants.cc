@@ -28,6 +28,8 @@ bool Bind(Rewriter& r, NodeId id) {
 
 }  // namespace
 
-Status BindCapturedConstants(Rewriter& r) { return ApplyRules(r, {}, {Bind}); }
+Status BindCapturedConstants(Rewriter& r) {
+  return ApplyRules(r, {}, {Bind});
+}
 
 }  // namespace tenon::passes

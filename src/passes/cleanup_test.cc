@@ -52,7 +52,8 @@ TEST(EliminateIdentity, RemovesWhatPassesItsInputOn) {
     j = Concat(h) {axis=1}
     k = Cast(j) {to=1}
     y = Relu(k)
-  })", {"EliminateIdentity"});
+  })",
+                             {"EliminateIdentity"});
   EXPECT_EQ(CountOps(o.graph), 1) << ir::Print(o.graph);
   EXPECT_EQ(o.difference, 0);
 }
@@ -70,7 +71,8 @@ TEST(EliminateIdentity, KeepsWhatChangesTypeOrShape) {
     d0 = Slice(x, s, end)
     d = Relu(d0)
     e = Slice(x, s, end, _, step)
-  })", {"EliminateIdentity"});
+  })",
+                             {"EliminateIdentity"});
   // Only the slice with a negative start is provably the whole of x (by its extents); the reversed one is not.
   EXPECT_EQ(CountOps(o.graph, "Mul"), 2);
   EXPECT_EQ(CountOps(o.graph, "Cast"), 1);
@@ -85,7 +87,8 @@ TEST(EliminateIdentity, OutputsKeepTheirNames) {
     r = Relu(x)
     z = Identity(r)
     w = Identity(c)
-  })", {"EliminateIdentity", "DeadCodeElimination"});
+  })",
+                             {"EliminateIdentity", "DeadCodeElimination"});
   EXPECT_EQ(CountOps(o.graph), 3) << ir::Print(o.graph);
   EXPECT_EQ(o.difference, 0);
 }
@@ -152,7 +155,8 @@ TEST(FieldCase, G06) {
     m = GreaterOrEqual(a, b)
     f = Cast(m) {to=1}
     y = Mul(x, f)
-  })", {}, c);
+  })",
+                             {}, c);
   EXPECT_EQ(CountOps(o.graph, "GreaterOrEqual") + CountOps(o.graph, "Cast"), 0) << ir::Print(o.graph);
 }
 
@@ -265,7 +269,8 @@ TEST(CommonSubexpression, MergesEqualNodes) {
     b = Mul(x, d)
     y = Sigmoid(a)
     z = Sigmoid(b)
-  })", {"CommonSubexpressionElimination", "DeadCodeElimination"});
+  })",
+                             {"CommonSubexpressionElimination", "DeadCodeElimination"});
   EXPECT_EQ(CountOps(o.graph, "Mul"), 1);
   EXPECT_EQ(o.difference, 0);
 }

@@ -14,7 +14,9 @@ constexpr size_t kAlwaysFoldBytes = 64u << 10;
 // Beyond that an output may be this much larger than what it is made from; a broadcast constant only bloats the model.
 constexpr size_t kMaxGrowth = 4;
 
-size_t BytesOf(const ir::Value& v) { return v.constant.defined() ? v.constant.bytes() : 0; }
+size_t BytesOf(const ir::Value& v) {
+  return v.constant.defined() ? v.constant.bytes() : 0;
+}
 
 bool InputsKnown(const Rewriter& r, NodeId id) {
   for (ValueId v : r.node(id).inputs) {
@@ -127,6 +129,8 @@ bool TakeKnownBranch(Rewriter& r, NodeId id) {
 
 }  // namespace
 
-Status ConstantFolding(Rewriter& r) { return ApplyRules(r, {}, {TakeKnownBranch, FoldKnownElements, FoldNode}); }
+Status ConstantFolding(Rewriter& r) {
+  return ApplyRules(r, {}, {TakeKnownBranch, FoldKnownElements, FoldNode});
+}
 
 }  // namespace tenon::passes

@@ -28,9 +28,12 @@ void ExpectOneConv(const std::string& body, const char* op, int others = 0) {
 
 TEST(ConvAffine, FoldsIntoWeights) {
   ExpectOneConv("a = Conv(x, w) {group=2}\n y = BatchNormalization(a, gamma, beta, mean, var)", "Conv");
-  ExpectOneConv("a = Conv(x, w, b) {group=2, pads=[1, 1, 0, 1]}\n y = BatchNormalization(a, gamma, beta, mean, var) {epsilon=0.1}", "Conv");
-  ExpectOneConv("a = ConvTranspose(x, w, b) {group=2, strides=[2, 2]}\n y = BatchNormalization(a, gamma, beta, mean, var)", "ConvTranspose");
-  ExpectOneConv("a = Conv(x, w, b) {group=2}\n m = Mul(s, a)\n d = Div(m, k)\n e = Add(d, c)\n f = Sub(e, k)\n y = Sub(c, f)", "Conv");
+  ExpectOneConv(
+      "a = Conv(x, w, b) {group=2, pads=[1, 1, 0, 1]}\n y = BatchNormalization(a, gamma, beta, mean, var) {epsilon=0.1}", "Conv");
+  ExpectOneConv("a = ConvTranspose(x, w, b) {group=2, strides=[2, 2]}\n y = BatchNormalization(a, gamma, beta, mean, var)",
+                "ConvTranspose");
+  ExpectOneConv("a = Conv(x, w, b) {group=2}\n m = Mul(s, a)\n d = Div(m, k)\n e = Add(d, c)\n f = Sub(e, k)\n y = Sub(c, f)",
+                "Conv");
   ExpectOneConv("a = Mul(x, s)\n y = Conv(a, w, b) {group=2, pads=[1, 1, 1, 1]}", "Conv");
   ExpectOneConv("a = Add(x, c)\n m = Mul(a, s)\n y = Conv(m, w) {group=2}", "Conv");
   ExpectOneConv("m = Mul(x, s)\n y = ConvTranspose(m, w) {group=2}", "ConvTranspose");
@@ -44,7 +47,8 @@ TEST(ConvAffine, KeepsWhatWouldBeWrong) {
     v: float32[1,1,1,4] = const [1, 2, 3, 4]
     a = Conv(x, w)
     y = Mul(a, v)
-  })", {"ConvMulFusion"});
+  })",
+                             {"ConvMulFusion"});
   EXPECT_EQ(CountOps(o.graph), 2);
 }
 
@@ -60,7 +64,8 @@ TEST(FieldCase, G01ConvAffine) {
 }
 
 TEST(BatchNorm, BecomesMulAdd) {
-  const Outcome o = Optimise(std::string(kHead) + "a = Relu(x)\n y = BatchNormalization(a, gamma, beta, mean, var)\n}", {"BatchNormToMulAdd"});
+  const Outcome o =
+      Optimise(std::string(kHead) + "a = Relu(x)\n y = BatchNormalization(a, gamma, beta, mean, var)\n}", {"BatchNormToMulAdd"});
   EXPECT_EQ(CountOps(o.graph, "BatchNormalization"), 0);
   EXPECT_LT(o.difference, 1e-5);
 }

@@ -96,7 +96,8 @@ std::optional<Step> UnaryStep(const Rewriter& r, NodeId id) {
 std::optional<Step> StepOf(const Rewriter& r, NodeId id) {
   const ir::Node& n = r.node(id);
   if (n.outputs.size() != 1 || n.outputs[0] == kNone || n.inputs.empty() || !n.bodies.empty()) return std::nullopt;
-  if (!ops::HasTrait(n.op, ops::kElementwise) || r.TypeOf(n.outputs[0]) != DType::kF32 || r.RankOf(n.outputs[0]) < 0) return std::nullopt;
+  if (!ops::HasTrait(n.op, ops::kElementwise) || r.TypeOf(n.outputs[0]) != DType::kF32 || r.RankOf(n.outputs[0]) < 0)
+    return std::nullopt;
   if (n.op == "Clip") return ClipStep(r, id);
   if (n.op == "Mod" && n.attrs.Int("fmod", 0) != 0) return std::nullopt;
   const int arity = ChainArity(n.op);
@@ -210,6 +211,8 @@ class Fuser {
 
 }  // namespace
 
-Status ElementwiseChainFusion(Rewriter& r) { return Fuser(r).Run(); }
+Status ElementwiseChainFusion(Rewriter& r) {
+  return Fuser(r).Run();
+}
 
 }  // namespace tenon::passes

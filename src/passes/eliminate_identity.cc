@@ -34,12 +34,13 @@ bool SliceKeepsAll(const Rewriter& r, NodeId id) {
   if (steps != kNone && !AllAre(r.ConstInts(steps), 1)) return false;
   if (SameShape(r, r.Out(id), r.In(id, 0))) return true;
   const auto ends = r.ConstInts(r.In(id, 2));
-  return AllAre(r.ConstInts(r.In(id, 1)), 0) && ends && std::all_of(ends->begin(), ends->end(), [](int64_t e) {
-           return e >= std::numeric_limits<int32_t>::max();
-         });
+  return AllAre(r.ConstInts(r.In(id, 1)), 0) && ends &&
+         std::all_of(ends->begin(), ends->end(), [](int64_t e) { return e >= std::numeric_limits<int32_t>::max(); });
 }
 
-bool OneInput(const Rewriter& r, NodeId id) { return r.node(id).inputs.size() == 1; }
+bool OneInput(const Rewriter& r, NodeId id) {
+  return r.node(id).inputs.size() == 1;
+}
 
 bool HasUnitOperand(const Rewriter& r, NodeId id, size_t side, double unit, ValueId* kept) {
   if (!SameType(r, r.In(id, 0), r.In(id, 1))) return false;

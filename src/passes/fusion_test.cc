@@ -7,8 +7,8 @@ namespace tenon::passes::testing {
 namespace {
 
 const std::vector<std::string> kConv = {"ConvAddActivationFusion"};
-const std::vector<std::string> kMatMul = {"GemmToFusedMatMul", "MatMulTransposeFusion", "MatMulScaleFusion", "MatMulAddFusion",
-                                          "MatMulActivationFusion", "DeadCodeElimination"};
+const std::vector<std::string> kMatMul = {"GemmToFusedMatMul", "MatMulTransposeFusion",  "MatMulScaleFusion",
+                                          "MatMulAddFusion",   "MatMulActivationFusion", "DeadCodeElimination"};
 
 Outcome Check(const std::string& text, const std::vector<std::string>& passes, int nodes) {
   Outcome o = Optimise(text, passes);
@@ -19,7 +19,9 @@ Outcome Check(const std::string& text, const std::vector<std::string>& passes, i
 
 std::string ConvGraph(const std::string& body) {
   return "graph g(x: float32[n,2,h,w], z: float32[n,2,h,w]) -> (y) {\n k: float32[2,2,1,1] = const [1, -2, 3, 0.5]\n"
-         "b: float32[2] = const [0.25, -1]\n lo: float32[] = const [0]\n hi: float32[] = const [6]\n s: float32[1] = const [1.5]\n" + body + "\n}";
+         "b: float32[2] = const [0.25, -1]\n lo: float32[] = const [0]\n hi: float32[] = const [6]\n s: float32[1] = const "
+         "[1.5]\n" +
+         body + "\n}";
 }
 
 TEST(ConvFusion, TakesActivationAndResidual) {
@@ -35,15 +37,18 @@ TEST(ConvFusion, KeepsWhatWouldBeWrong) {
   Check(ConvGraph("a = Conv(x, k, b)\n r = Relu(a)\n y = Add(r, z)"), kConv, 2);     // the addition comes after the activation
   Check(ConvGraph("a = Conv(x, k, b)\n r = Relu(a)\n y = Add(r, a)"), kConv, 3);     // G02: read twice
   Check(ConvGraph("a = Conv(x, k, b)\n y = Add(a, a)"), kConv, 2);
-  const Outcome o = Optimise("graph g(x: float32[1,1,2,2], z: float32[1,1,1,2]) -> (a, y, q) {\n k: float32[1,1,1,1] = const [2]\n"
-                             "a = Conv(x, k)\n y = Relu(a)\n c = Conv(x, k)\n q = Add(c, z)\n}");
+  const Outcome o = Optimise(
+      "graph g(x: float32[1,1,2,2], z: float32[1,1,1,2]) -> (a, y, q) {\n k: float32[1,1,1,1] = const [2]\n"
+      "a = Conv(x, k)\n y = Relu(a)\n c = Conv(x, k)\n q = Add(c, z)\n}");
   EXPECT_LT(o.difference, 1e-6);
 }
 
 std::string MatMulGraph(const std::string& body) {
-  return "graph g(x: float32[n,3,4], z: float32[n,3,2], m: float32[n,4]) -> (y) {\n w: float32[4,2] = const [1, -2, 3, 0.5, 2, 0, -1, 4]\n"
+  return "graph g(x: float32[n,3,4], z: float32[n,3,2], m: float32[n,4]) -> (y) {\n w: float32[4,2] = const [1, -2, 3, 0.5, 2, "
+         "0, -1, 4]\n"
          "wt: float32[2,4] = const [1, 3, 2, -1, -2, 0.5, 0, 4]\n b: float32[2] = const [0.25, -1]\n s: float32[] = const [0.5]\n"
-         "sv: float32[1,1,2] = const [2, -3]\n" + body + "\n}";
+         "sv: float32[1,1,2] = const [2, -3]\n" +
+         body + "\n}";
 }
 
 TEST(MatMulFusion, TakesEverythingIn) {
@@ -59,8 +64,10 @@ TEST(MatMulFusion, TakesEverythingIn) {
 
 // G02: the product has a second reader, so nothing is fused and it is computed once.
 TEST(FieldCase, G02) {
-  const Outcome o = Check("graph g(x: float32[n,4]) -> (y, q) {\n w: float32[4,2] = const [1, -2, 3, 0.5, 2, 0, -1, 4]\n"
-                          "s: float32[] = const [0.5]\n a = MatMul(x, w)\n y = Mul(a, s)\n q = Neg(a)\n}", kMatMul, 3);
+  const Outcome o = Check(
+      "graph g(x: float32[n,4]) -> (y, q) {\n w: float32[4,2] = const [1, -2, 3, 0.5, 2, 0, -1, 4]\n"
+      "s: float32[] = const [0.5]\n a = MatMul(x, w)\n y = Mul(a, s)\n q = Neg(a)\n}",
+      kMatMul, 3);
   EXPECT_EQ(CountOps(o.graph, "MatMul") + CountOps(o.graph, "FusedMatMul"), 1);
   EXPECT_EQ(o.refusals.count("the product is used elsewhere"), 1u);
 }
@@ -84,7 +91,8 @@ constexpr const char* kBert = R"(graph g(x: float32[b,s,8], mask: float32[b,1,1,
 )";
 
 Outcome Attention(const std::string& body, int nodes) {
-  Outcome o = Optimise(std::string(kBert) + body + "\n}", {"CommonSubexpressionElimination", "AttentionFusion", "DeadCodeElimination"});
+  Outcome o =
+      Optimise(std::string(kBert) + body + "\n}", {"CommonSubexpressionElimination", "AttentionFusion", "DeadCodeElimination"});
   EXPECT_EQ(CountOps(o.graph, "FusedAttention"), 1) << ir::Print(o.graph);
   EXPECT_EQ(CountOps(o.graph), nodes) << ir::Print(o.graph);
   EXPECT_LT(o.difference, 1e-5) << ir::Print(o.graph);
@@ -99,7 +107,8 @@ TEST(AttentionFusion, Bert) {
     p = Softmax(d) {axis=-1}
     o = MatMul(p, v)
     t = Transpose(o) {perm=[0, 2, 1, 3]}
-    y = Reshape(t, back))", 4);
+    y = Reshape(t, back))",
+            4);
 }
 
 TEST(AttentionFusion, SdpaExport) {
@@ -114,7 +123,8 @@ TEST(AttentionFusion, SdpaExport) {
     p = Where(nan, zero, p0)
     o = MatMul(p, v)
     t = Transpose(o) {perm=[0, 2, 1, 3]}
-    y = Reshape(t, back))", 4);
+    y = Reshape(t, back))",
+            4);
 }
 
 TEST(AttentionFusion, BoolMasksAndFourDimensionalResult) {
@@ -144,7 +154,8 @@ TEST(AttentionFusion, PackedProjection) {
     o = MatMul(p, v)
     u = Transpose(o) {perm=[0, 2, 1, 3]}
     y = Reshape(u, back)
-  })", {"AttentionFusion", "DeadCodeElimination"});
+  })",
+                             {"AttentionFusion", "DeadCodeElimination"});
   EXPECT_EQ(CountOps(o.graph), 1) << ir::Print(o.graph);
   EXPECT_LT(o.difference, 1e-5);
 }
@@ -158,7 +169,8 @@ TEST(AttentionFusion, HeadsInTheBatch) {
     d = Add(b, mask)
     p = Softmax(d)
     y = MatMul(p, v)
-  })", {"AttentionFusion", "DeadCodeElimination"});
+  })",
+                             {"AttentionFusion", "DeadCodeElimination"});
   EXPECT_EQ(CountOps(o.graph, "FusedAttention"), 1) << ir::Print(o.graph);
   EXPECT_EQ(CountOps(o.graph), 2);
   EXPECT_LT(o.difference, 1e-5);
@@ -189,7 +201,8 @@ TEST(ElementwiseChain, FusesAGroup) {
     g = Pow(f, two)
     y = Clip(g, one)
     k = Neg(x)
-  })", {"ElementwiseChainFusion", "DeadCodeElimination"});
+  })",
+                             {"ElementwiseChainFusion", "DeadCodeElimination"});
   EXPECT_EQ(CountOps(o.graph, "ElementwiseChain"), 1) << ir::Print(o.graph);
   EXPECT_EQ(CountOps(o.graph), 3);  // sigmoid of the small operand stays outside, so does the other output
   EXPECT_LT(o.difference, 1e-6);
@@ -201,7 +214,8 @@ TEST(ElementwiseChain, KeepsValuesThatAreReadElsewhere) {
     b = Neg(a)
     c = Tanh(b)
     y = Abs(c)
-  })", {"ElementwiseChainFusion", "DeadCodeElimination"});
+  })",
+                             {"ElementwiseChainFusion", "DeadCodeElimination"});
   EXPECT_EQ(CountOps(o.graph), 2) << ir::Print(o.graph);
   EXPECT_LT(o.difference, 1e-6);
 }

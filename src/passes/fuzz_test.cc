@@ -56,7 +56,8 @@ class Generator {
     return name;
   }
   std::string Unary() {
-    static const char* const kOps[] = {"Relu", "Sigmoid", "Tanh", "HardSwish", "Identity", "Abs", "HardSigmoid", "LeakyRelu", "Gelu"};
+    static const char* const kOps[] = {"Relu", "Sigmoid",     "Tanh",      "HardSwish", "Identity",
+                                       "Abs",  "HardSigmoid", "LeakyRelu", "Gelu"};
     return kOps[Below(9)];
   }
 
@@ -86,18 +87,18 @@ class Generator {
       case 10: return Value(v) + " = Conv(" + a + ", " + Const("4,4,3,3", 144, -0.2f, 0.2f) + ") {pads=[1, 1, 1, 1]}\n";
       case 11: return Value(v) + " = Conv(" + a + ", " + Const("4,1,3,3", 36, -0.3f, 0.3f) + ") {group=4, pads=[1, 1, 1, 1]}\n";
       case 12:
-        return Value(v) + " = BatchNormalization(" + a + ", " + Const("4", 4) + ", " + Const("4", 4) + ", " + Const("4", 4) + ", " +
-               Const("4", 4, 0.5f, 1.5f) + ")\n";
+        return Value(v) + " = BatchNormalization(" + a + ", " + Const("4", 4) + ", " + Const("4", 4) + ", " + Const("4", 4) +
+               ", " + Const("4", 4, 0.5f, 1.5f) + ")\n";
       case 13: return Value(v) + " = MaxPool(" + a + ") {kernel_shape=[3, 3], pads=[1, 1, 1, 1]}\n";
       case 14:
-        return "g" + v + " = GlobalAveragePool(" + a + ")\nh" + v + " = Conv(g" + v + ", " + Const("4,4,1,1", 16) + ")\n" + Value(v) +
-               " = Mul(" + a + ", h" + v + ")\n";
+        return "g" + v + " = GlobalAveragePool(" + a + ")\nh" + v + " = Conv(g" + v + ", " + Const("4,4,1,1", 16) + ")\n" +
+               Value(v) + " = Mul(" + a + ", h" + v + ")\n";
       case 15:
         return "p" + v + ", q" + v + " = Split(" + a + ") {axis=1, num_outputs=2}\n" + Value(v) + " = Concat(q" + v + ", p" + v +
                ") {axis=1}\n";
       case 16:
-        return "t" + v + " = Transpose(" + a + ") {perm=[0, 2, 3, 1]}\nu" + v + " = Relu(t" + v + ")\n" + Value(v) + " = Transpose(u" + v +
-               ") {perm=[0, 3, 1, 2]}\n";
+        return "t" + v + " = Transpose(" + a + ") {perm=[0, 2, 3, 1]}\nu" + v + " = Relu(t" + v + ")\n" + Value(v) +
+               " = Transpose(u" + v + ") {perm=[0, 3, 1, 2]}\n";
       default: return Value(v) + " = Softmax(" + a + ") {axis=1}\n";
     }
   }
@@ -113,10 +114,10 @@ class Generator {
       case 8:
       case 9: return Value(v) + " = MatMul(" + a + ", " + Const("4,4", 16) + ")\n";
       case 10:
-        return "t" + v + " = Transpose(" + b + ") {perm=[0, 2, 1]}\nm" + v + " = MatMul(" + a + ", t" + v + ")\nk" + v + " = Mul(m" + v +
-               ", " + Const("", 1) + ")\np" + v + " = Softmax(k" + v + ")\n" + Value(v) + " = MatMul(p" + v + ", " + c + ")\n";
-      case 11:
-        return Value(v) + " = LayerNormalization(" + a + ", " + Const("4", 4) + ", " + Const("4", 4) + ")\n";
+        return "t" + v + " = Transpose(" + b + ") {perm=[0, 2, 1]}\nm" + v + " = MatMul(" + a + ", t" + v + ")\nk" + v +
+               " = Mul(m" + v + ", " + Const("", 1) + ")\np" + v + " = Softmax(k" + v + ")\n" + Value(v) + " = MatMul(p" + v +
+               ", " + c + ")\n";
+      case 11: return Value(v) + " = LayerNormalization(" + a + ", " + Const("4", 4) + ", " + Const("4", 4) + ")\n";
       case 12: {
         const std::string shape = Ints({0, 0, 2, 2});
         const std::string back = Ints({0, 0, 4});
@@ -126,7 +127,9 @@ class Generator {
       case 13:
         return "p" + v + ", q" + v + " = Split(" + a + ") {axis=2, num_outputs=2}\n" + Value(v) + " = Concat(q" + v + ", p" + v +
                ") {axis=-1}\n";
-      default: return "e" + v + " = Expand(" + Const("1,1,4", 4) + ", " + Ints({1, 1, 4}) + ")\n" + Value(v) + " = Mul(" + a + ", e" + v + ")\n";
+      default:
+        return "e" + v + " = Expand(" + Const("1,1,4", 4) + ", " + Ints({1, 1, 4}) + ")\n" + Value(v) + " = Mul(" + a + ", e" +
+               v + ")\n";
     }
   }
 

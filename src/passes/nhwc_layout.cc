@@ -62,7 +62,9 @@ namespace {
 
 constexpr std::string_view kLayoutAttr = "data_layout";
 
-bool IsChannelsLast(const Rewriter& r, NodeId id) { return r.node(id).attrs.String(kLayoutAttr, "NCHW") == "NHWC"; }
+bool IsChannelsLast(const Rewriter& r, NodeId id) {
+  return r.node(id).attrs.String(kLayoutAttr, "NCHW") == "NHWC";
+}
 
 bool OneOutput(const Rewriter& r, NodeId id) {
   const auto& outs = r.node(id).outputs;
@@ -148,7 +150,8 @@ bool TurnSplit(Rewriter& r, Layouts& l, NodeId id) {
   inputs[0] = l.Last(x, id);
   const auto parts = r.AddN("Split", inputs, attrs, outputs.size(), id);
   if (parts.empty()) return false;
-  for (size_t i = 0; i < parts.size(); ++i) l.Define(outputs[i], parts[i], parts[i] == kNone ? kNone : r.value(parts[i]).producer);
+  for (size_t i = 0; i < parts.size(); ++i)
+    l.Define(outputs[i], parts[i], parts[i] == kNone ? kNone : r.value(parts[i]).producer);
   return true;
 }
 
@@ -273,11 +276,26 @@ struct Row {
   Turn turn;
 };
 constexpr Row kRows[] = {
-    {"Conv", TurnConv},           {"FusedConv", TurnConv},      {"ConvTranspose", TurnConv},    {"FusedConvTranspose", TurnConv},
-    {"MaxPool", TurnPool},        {"AveragePool", TurnPool},    {"GlobalAveragePool", TurnPool}, {"GlobalMaxPool", TurnPool},
-    {"Concat", TurnAxis},         {"Softmax", TurnAxis},        {"LogSoftmax", TurnAxis},       {"Split", TurnSplit},
-    {"ReduceMean", TurnReduce},   {"ReduceSum", TurnReduce},    {"ReduceMax", TurnReduce},      {"ReduceMin", TurnReduce},
-    {"ReduceL2", TurnReduce},     {"Pad", TurnPad},             {"Slice", TurnSlice},           {"Resize", TurnResize},
+    {"Conv", TurnConv},
+    {"FusedConv", TurnConv},
+    {"ConvTranspose", TurnConv},
+    {"FusedConvTranspose", TurnConv},
+    {"MaxPool", TurnPool},
+    {"AveragePool", TurnPool},
+    {"GlobalAveragePool", TurnPool},
+    {"GlobalMaxPool", TurnPool},
+    {"Concat", TurnAxis},
+    {"Softmax", TurnAxis},
+    {"LogSoftmax", TurnAxis},
+    {"Split", TurnSplit},
+    {"ReduceMean", TurnReduce},
+    {"ReduceSum", TurnReduce},
+    {"ReduceMax", TurnReduce},
+    {"ReduceMin", TurnReduce},
+    {"ReduceL2", TurnReduce},
+    {"Pad", TurnPad},
+    {"Slice", TurnSlice},
+    {"Resize", TurnResize},
     {"Shape", TurnShape},
 };
 

@@ -25,9 +25,13 @@ NodeId Rewriter::Producer(ValueId v, std::string_view op) const {
   return node(p).outputs[0] == v ? p : kNone;
 }
 
-bool Rewriter::OneReader(ValueId v) const { return value(v).consumers.size() == 1 && !graph_.IsOutput(v); }
+bool Rewriter::OneReader(ValueId v) const {
+  return value(v).consumers.size() == 1 && !graph_.IsOutput(v);
+}
 
-NodeId Rewriter::SoleReader(ValueId v) const { return OneReader(v) ? value(v).consumers[0] : kNone; }
+NodeId Rewriter::SoleReader(ValueId v) const {
+  return OneReader(v) ? value(v).consumers[0] : kNone;
+}
 
 NodeId Rewriter::SoleProducer(ValueId v, std::string_view op) const {
   const NodeId p = Producer(v, op);
@@ -106,7 +110,8 @@ ValueId Rewriter::Add(std::string_view op, std::vector<ValueId> inputs, Attrs at
   return outputs.empty() ? kNone : outputs[0];
 }
 
-std::vector<ValueId> Rewriter::AddN(std::string_view op, std::vector<ValueId> inputs, Attrs attrs, size_t outputs, NodeId origin) {
+std::vector<ValueId> Rewriter::AddN(std::string_view op, std::vector<ValueId> inputs, Attrs attrs, size_t outputs,
+                                    NodeId origin) {
   // The name of the source node stays with what replaces it, for profiles and messages.
   const std::string name = origin == kNone ? std::string(op) : node(origin).name;
   const std::vector<std::pair<DType, SymShape>> types(outputs);

@@ -8,7 +8,9 @@
 namespace tenon::passes {
 namespace {
 
-bool IsView(std::string_view op) { return op == "Reshape" || op == "Flatten" || op == "Squeeze" || op == "Unsqueeze"; }
+bool IsView(std::string_view op) {
+  return op == "Reshape" || op == "Flatten" || op == "Squeeze" || op == "Unsqueeze";
+}
 
 // Reshape by a computed target -> the same by a constant one.
 bool ConstantTarget(Rewriter& r, NodeId id) {
@@ -93,6 +95,8 @@ Status ShapeSimplification(Rewriter& r) {
   return ApplyRules(r, {"Expand"}, {ExpandTarget});
 }
 
-Status ReshapeFusion(Rewriter& r) { return ApplyRules(r, {"Reshape", "Flatten", "Squeeze", "Unsqueeze"}, {MergeViews}); }
+Status ReshapeFusion(Rewriter& r) {
+  return ApplyRules(r, {"Reshape", "Flatten", "Squeeze", "Unsqueeze"}, {MergeViews});
+}
 
 }  // namespace tenon::passes

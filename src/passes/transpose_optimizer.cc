@@ -32,7 +32,9 @@ ValueId AddTranspose(Rewriter& r, ValueId x, const std::vector<int64_t>& perm, N
 
 namespace {
 
-bool IsView(std::string_view op) { return op == "Reshape" || op == "Flatten" || op == "Squeeze" || op == "Unsqueeze"; }
+bool IsView(std::string_view op) {
+  return op == "Reshape" || op == "Flatten" || op == "Squeeze" || op == "Unsqueeze";
+}
 
 bool MergeTransposes(Rewriter& r, NodeId id) {
   const NodeId inner = r.Producer(r.In(id, 0), "Transpose");

@@ -19,13 +19,19 @@ constexpr std::array kPoints = {-25.0, -7.5, -4.0, -3.2, -3.0, -2.9, -2.2, -1.5,
                                 0.0,   0.02, 0.25, 0.6,  1.0,  1.7,  2.4,  2.95, 3.1,  4.5,  7.25, 25.0};
 using Samples = std::array<double, kPoints.size()>;
 
-double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
-double Clamp01(double x) { return std::max(0.0, std::min(1.0, x)); }
-double Softplus(double x) { return x > 30 ? x : std::log1p(std::exp(x)); }
+double Sigmoid(double x) {
+  return 1 / (1 + std::exp(-x));
+}
+double Clamp01(double x) {
+  return std::max(0.0, std::min(1.0, x));
+}
+double Softplus(double x) {
+  return x > 30 ? x : std::log1p(std::exp(x));
+}
 
 struct Known {
   const char* op;
-  const char* attr;    ///< a float attribute, or "approximate"; null: none
+  const char* attr;  ///< a float attribute, or "approximate"; null: none
   double value;
   double (*f)(double x);
 };
@@ -94,8 +100,8 @@ std::optional<Samples> Apply(const ir::Node& n, const std::vector<std::optional<
 }
 
 bool MayTakePart(std::string_view op) {
-  static constexpr std::array kOps = {"Add",  "Sub",     "Mul",      "Div",  "Pow",         "Max",  "Min", "Clip", "Erf", "Tanh",
-                                      "Exp",  "Sigmoid", "Softplus", "Relu", "HardSigmoid", "Neg", "Reciprocal"};
+  static constexpr std::array kOps = {"Add",  "Sub", "Mul",     "Div",      "Pow",  "Max",         "Min", "Clip",      "Erf",
+                                      "Tanh", "Exp", "Sigmoid", "Softplus", "Relu", "HardSigmoid", "Neg", "Reciprocal"};
   return std::find(kOps.begin(), kOps.end(), op) != kOps.end();
 }
 

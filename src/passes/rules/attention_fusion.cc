@@ -51,7 +51,9 @@ bool MatchScores(Rewriter& r, ValueId s, Match* m) {
   const ir::Node& n = r.node(product);
   const bool fused = n.op == "FusedMatMul";
   if (n.op != "MatMul" && !fused) return false;
-  if (fused && (r.In(product, 2) != kNone || r.In(product, 3) != kNone || n.attrs.Has("activation") || n.attrs.Int("transA", 0) != 0)) return false;
+  if (fused &&
+      (r.In(product, 2) != kNone || r.In(product, 3) != kNone || n.attrs.Has("activation") || n.attrs.Int("transA", 0) != 0))
+    return false;
   m->scale *= n.attrs.Float("alpha", 1);
   m->q = PeelScale(r, n.inputs[0], &m->scale);
   const ValueId kt = PeelScale(r, n.inputs[1], &m->scale);
@@ -219,7 +221,8 @@ bool Fuse(Rewriter& r, NodeId id) {
   std::vector<ValueId> inputs;
   if (rank == 4) {
     const Part pq = PackedPart(r, m.q), pk = PackedPart(r, m.k), pv = PackedPart(r, m.v);
-    if (pq.packed != kNone && pq.packed == pk.packed && pq.packed == pv.packed && pq.index == 0 && pk.index == 1 && pv.index == 2) {
+    if (pq.packed != kNone && pq.packed == pk.packed && pq.packed == pv.packed && pq.index == 0 && pk.index == 1 &&
+        pv.index == 2) {
       inputs = {pq.packed, kNone, kNone};
     } else {
       for (ValueId x : {m.q, m.k, m.v}) {
@@ -246,6 +249,8 @@ bool Fuse(Rewriter& r, NodeId id) {
 
 }  // namespace
 
-Status AttentionFusion(Rewriter& r) { return ApplyRules(r, {"MatMul", "FusedMatMul"}, {Fuse}); }
+Status AttentionFusion(Rewriter& r) {
+  return ApplyRules(r, {"MatMul", "FusedMatMul"}, {Fuse});
+}
 
 }  // namespace tenon::passes

@@ -27,6 +27,8 @@ bool Split(Rewriter& r, NodeId id) {
 
 }  // namespace
 
-Status BatchNormToMulAdd(Rewriter& r) { return ApplyRules(r, {"BatchNormalization"}, {Split}); }
+Status BatchNormToMulAdd(Rewriter& r) {
+  return ApplyRules(r, {"BatchNormalization"}, {Split});
+}
 
 }  // namespace tenon::passes

@@ -122,9 +122,17 @@ bool FoldBefore(Rewriter& r, NodeId id) {
 
 }  // namespace
 
-Status ConvBatchNormFusion(Rewriter& r) { return ApplyRules(r, {"BatchNormalization"}, {FoldAfter}); }
-Status ConvMulFusion(Rewriter& r) { return ApplyRules(r, {"Mul", "Div"}, {FoldAfter}); }
-Status ConvAddFusion(Rewriter& r) { return ApplyRules(r, {"Add", "Sub"}, {FoldAfter}); }
-Status MulConvFusion(Rewriter& r) { return ApplyRules(r, {"Conv", "ConvTranspose"}, {FoldBefore}); }
+Status ConvBatchNormFusion(Rewriter& r) {
+  return ApplyRules(r, {"BatchNormalization"}, {FoldAfter});
+}
+Status ConvMulFusion(Rewriter& r) {
+  return ApplyRules(r, {"Mul", "Div"}, {FoldAfter});
+}
+Status ConvAddFusion(Rewriter& r) {
+  return ApplyRules(r, {"Add", "Sub"}, {FoldAfter});
+}
+Status MulConvFusion(Rewriter& r) {
+  return ApplyRules(r, {"Conv", "ConvTranspose"}, {FoldBefore});
+}
 
 }  // namespace tenon::passes

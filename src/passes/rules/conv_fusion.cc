@@ -5,8 +5,12 @@
 namespace tenon::passes {
 namespace {
 
-bool IsPlainConv(std::string_view op) { return op == "Conv" || op == "ConvTranspose"; }
-bool IsFusedConv(std::string_view op) { return op == "FusedConv" || op == "FusedConvTranspose"; }
+bool IsPlainConv(std::string_view op) {
+  return op == "Conv" || op == "ConvTranspose";
+}
+bool IsFusedConv(std::string_view op) {
+  return op == "FusedConv" || op == "FusedConvTranspose";
+}
 
 // The node as a fused one: itself, or in place of a Conv a FusedConv with the same inputs. kNone when no kernel serves it.
 NodeId AsFused(Rewriter& r, NodeId conv) {
@@ -65,8 +69,9 @@ bool FuseResidual(Rewriter& r, NodeId id) {
 
 Status ConvAddActivationFusion(Rewriter& r) {
   TENON_RETURN_IF_ERROR(ApplyRules(r, {"Add"}, {FuseResidual}));
-  return ApplyRules(r, {"Relu", "Sigmoid", "Tanh", "HardSwish", "Silu", "Swish", "LeakyRelu", "HardSigmoid", "Gelu", "Clip", "Mul", "Add"},
-                    {FuseActivation});
+  return ApplyRules(
+      r, {"Relu", "Sigmoid", "Tanh", "HardSwish", "Silu", "Swish", "LeakyRelu", "HardSigmoid", "Gelu", "Clip", "Mul", "Add"},
+      {FuseActivation});
 }
 
 }  // namespace tenon::passes

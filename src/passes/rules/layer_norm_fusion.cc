@@ -92,8 +92,9 @@ bool InnerIsPrivate(Rewriter& r, NodeId last, ValueId x, ValueId result) {
     const ValueId v = r.Out(n);
     if (v == result) return true;
     const auto& readers = r.value(v).consumers;
-    return !r.graph().IsOutput(v) &&
-           std::all_of(readers.begin(), readers.end(), [&](NodeId reader) { return std::find(nodes.begin(), nodes.end(), reader) != nodes.end(); });
+    return !r.graph().IsOutput(v) && std::all_of(readers.begin(), readers.end(), [&](NodeId reader) {
+      return std::find(nodes.begin(), nodes.end(), reader) != nodes.end();
+    });
   });
 }
 
@@ -115,7 +116,8 @@ bool Fuse(Rewriter& r, NodeId id) {
   if (gamma != kNone) result = r.Out(scale_node);
   ValueId beta = centred == kNone ? kNone : VectorOperand(r, result, "Add", width, &shift_node);
   if (beta != kNone) result = r.Out(shift_node);
-  if (gamma == kNone) gamma = r.Constant("ones", Tensor::FromVector<float>({width}, std::vector<float>(static_cast<size_t>(width), 1)));
+  if (gamma == kNone)
+    gamma = r.Constant("ones", Tensor::FromVector<float>({width}, std::vector<float>(static_cast<size_t>(width), 1)));
   Attrs attrs;
   attrs.Set("axis", int64_t{-1});
   attrs.Set("epsilon", static_cast<float>(norm->epsilon));
@@ -131,6 +133,8 @@ bool Fuse(Rewriter& r, NodeId id) {
 
 }  // namespace
 
-Status LayerNormFusion(Rewriter& r) { return ApplyRules(r, {"Div", "Mul"}, {Fuse}); }
+Status LayerNormFusion(Rewriter& r) {
+  return ApplyRules(r, {"Div", "Mul"}, {Fuse});
+}
 
 }  // namespace tenon::passes

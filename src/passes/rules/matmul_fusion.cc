@@ -9,10 +9,14 @@
 namespace tenon::passes {
 namespace {
 
-bool IsMatMul(std::string_view op) { return op == "MatMul" || op == "FusedMatMul"; }
+bool IsMatMul(std::string_view op) {
+  return op == "MatMul" || op == "FusedMatMul";
+}
 
 // MatMul on vectors drops axes; FusedMatMul has none of that.
-bool RanksAllow(const Rewriter& r, NodeId id) { return r.RankOf(r.In(id, 0)) >= 2 && r.RankOf(r.In(id, 1)) >= 2; }
+bool RanksAllow(const Rewriter& r, NodeId id) {
+  return r.RankOf(r.In(id, 0)) >= 2 && r.RankOf(r.In(id, 1)) >= 2;
+}
 
 // The producer of `y` when it is a matrix product that only `y`'s one reader sees.
 NodeId MatMulOf(Rewriter& r, ValueId y) {
@@ -214,8 +218,12 @@ bool FuseTranspose(Rewriter& r, NodeId id) {
 
 }  // namespace
 
-Status GemmToFusedMatMul(Rewriter& r) { return ApplyRules(r, {"Gemm"}, {FuseGemm}); }
-Status MatMulTransposeFusion(Rewriter& r) { return ApplyRules(r, {"MatMul", "FusedMatMul"}, {FuseTranspose}); }
+Status GemmToFusedMatMul(Rewriter& r) {
+  return ApplyRules(r, {"Gemm"}, {FuseGemm});
+}
+Status MatMulTransposeFusion(Rewriter& r) {
+  return ApplyRules(r, {"MatMul", "FusedMatMul"}, {FuseTranspose});
+}
 Status MatMulScaleFusion(Rewriter& r) {
   return ApplyRules(r, {"Mul", "Div", "BatchNormalization"}, {ScaleWeights, FuseScale});
 }
@@ -223,8 +231,9 @@ Status MatMulAddFusion(Rewriter& r) {
   return ApplyRules(r, {"Add", "Sub", "Mul", "Div", "BatchNormalization"}, {FuseBias, ScaleWeights, FuseResidual});
 }
 Status MatMulActivationFusion(Rewriter& r) {
-  return ApplyRules(r, {"Relu", "Sigmoid", "Tanh", "HardSwish", "Silu", "Swish", "LeakyRelu", "HardSigmoid", "Gelu", "Clip", "Mul", "Add"},
-                    {FuseActivation});
+  return ApplyRules(
+      r, {"Relu", "Sigmoid", "Tanh", "HardSwish", "Silu", "Swish", "LeakyRelu", "HardSigmoid", "Gelu", "Clip", "Mul", "Add"},
+      {FuseActivation});
 }
 
 }  // namespace tenon::passes
