@@ -42,14 +42,17 @@ Status OpenFailed(const std::string& path) {
 
 }  // namespace
 
-Result<std::shared_ptr<MappedFile>> MappedFile::Open(const std::string& path) {
+Result<std::shared_ptr<MappedFile>> MappedFile::Open(const std::string& path, bool follow_links, bool allow_hard_links) {
   std::shared_ptr<MappedFile> file(new MappedFile());
   file->path_ = path;
-  file->fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  file->fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | (follow_links ? 0 : O_NOFOLLOW));
   if (file->fd_ < 0) return OpenFailed(path);
   struct stat st {};
   if (fstat(file->fd_, &st) != 0) return OpenFailed(path);
   if (!S_ISREG(st.st_mode)) return BadInput("'{}' is not a regular file", path);
+  if (!allow_hard_links && st.st_nlink > 1) {
+    return BadInput("'{}' has {} hard links, so it may be a file from outside its folder; make a copy of it", path, st.st_nlink);
+  }
   file->size_ = static_cast<uint64_t>(st.st_size);
   if (file->size_ == 0) return file;
   void* p = mmap(nullptr, file->size_, PROT_READ, MAP_PRIVATE, file->fd_, 0);

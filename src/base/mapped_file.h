@@ -15,7 +15,9 @@ namespace tenon {
 /// A regular file mapped read-only. The file must not shrink while mapped.
 class MappedFile {
  public:
-  static Result<std::shared_ptr<MappedFile>> Open(const std::string& path);
+  /// Refuses what is not a regular file; never waits for a writer of a pipe. `follow_links` false: a symlink in the last
+  /// component is refused; `allow_hard_links` false: a file with a second name is (it may come from anywhere).
+  static Result<std::shared_ptr<MappedFile>> Open(const std::string& path, bool follow_links = true, bool allow_hard_links = true);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;

@@ -1,18 +1,23 @@
 #include "tensor/tensor.h"
 
+#include <sys/mman.h>
+
 #include <cstdlib>
 
 namespace tenon {
 namespace {
 constexpr size_t kAlignment = 64;
+constexpr size_t kHugePage = size_t{2} << 20;
 }
 
 std::shared_ptr<Buffer> Buffer::Allocate(size_t bytes) {
   std::shared_ptr<Buffer> b(new Buffer());
+  // Large buffers begin on a huge page: fewer page faults when they are filled, fewer TLB misses when they are read.
+  const size_t alignment = bytes >= kHugePage ? kHugePage : kAlignment;
   const size_t padded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
   if (padded < bytes) return nullptr;
-  b->data_ = std::aligned_alloc(kAlignment, padded == 0 ? kAlignment : padded);
-  if (b->data_ == nullptr) return nullptr;
+  if (posix_memalign(&b->data_, alignment, padded == 0 ? kAlignment : padded) != 0) return nullptr;
+  if (bytes >= kHugePage) madvise(b->data_, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
   b->bytes_ = bytes;
   b->heap_ = true;
   return b;

@@ -1,52 +1,12 @@
 #include "import/onnx/external_data.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <filesystem>
 
 namespace tenon::import::onnx_format {
 
 namespace fs = std::filesystem;
-
-Result<std::shared_ptr<MappedFile>> MappedFile::Open(const std::string& path, bool follow, bool allow_hard_links) {
-  // O_NONBLOCK: opening a pipe must not wait for a writer.
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | (follow ? 0 : O_NOFOLLOW));
-  if (fd < 0) return BadInput("cannot open; {}; {}", path, std::strerror(errno));
-  struct stat st{};
-  const bool known = fstat(fd, &st) == 0;
-  if (!known || !S_ISREG(st.st_mode)) {
-    close(fd);
-    return BadInput("is not a regular file; {}", path);
-  }
-  if (!allow_hard_links && st.st_nlink > 1) {
-    close(fd);
-    return BadInput("has {} hard links, so it may be a file from outside the model's directory; {}; make a copy of it",
-                    st.st_nlink, path);
-  }
-  std::shared_ptr<MappedFile> file(new MappedFile());
-  file->size_ = static_cast<size_t>(st.st_size);
-  if (file->size_ > 0) {
-    void* p = mmap(nullptr, file->size_, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (p == MAP_FAILED) {
-      file->size_ = 0;
-      close(fd);
-      return ResourceLimit("cannot map; {}; {}", path, std::strerror(errno));
-    }
-    file->data_ = static_cast<const char*>(p);
-  }
-  close(fd);
-  return file;
-}
-
-MappedFile::~MappedFile() {
-  if (data_ != nullptr) munmap(const_cast<char*>(data_), size_);
-}
 
 ExternalData::ExternalData(std::vector<std::string> directories, bool allow_hard_links)
     : directories_(std::move(directories)), allow_hard_links_(allow_hard_links) {}
@@ -131,7 +91,7 @@ Result<std::shared_ptr<Buffer>> ExternalData::Read(const ExternalLocation& where
     return BadInput("external data [{}, {}+{}) is beyond the end of '{}' ({} bytes)", offset, offset, bytes, where.location,
                     file->size());
   }
-  const char* data = file->data() + offset;
+  const auto* data = reinterpret_cast<const char*>(file->data()) + offset;
   if (bytes == 0) return Buffer::Allocate(0);
   if (reinterpret_cast<uintptr_t>(data) % alignment == 0) {
     return Buffer::Foreign(data, bytes, [keep = file] {});

@@ -7,28 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "base/mapped_file.h"
 #include "base/status.h"
 #include "tensor/tensor.h"
 
 namespace tenon::import::onnx_format {
-
-/// A whole file mapped read-only.
-class MappedFile {
- public:
-  /// `path` must be a regular file. Does not follow a symlink in the last component when `follow` is false.
-  static Result<std::shared_ptr<MappedFile>> Open(const std::string& path, bool follow, bool allow_hard_links);
-  ~MappedFile();
-  MappedFile(const MappedFile&) = delete;
-  MappedFile& operator=(const MappedFile&) = delete;
-
-  const char* data() const { return data_; }
-  size_t size() const { return size_; }
-
- private:
-  MappedFile() = default;
-  const char* data_ = nullptr;
-  size_t size_ = 0;
-};
 
 /// Where a tensor's bytes lie: the entries of TensorProto.external_data as they stand in the file.
 struct ExternalLocation {

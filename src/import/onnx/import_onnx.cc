@@ -14,7 +14,6 @@ namespace {
 namespace fs = std::filesystem;
 using onnx_format::ExternalData;
 using onnx_format::GraphReader;
-using onnx_format::MappedFile;
 using onnx_format::TensorReader;
 
 // Operators of a graph do not say which opset they came from; messages should.
@@ -53,7 +52,8 @@ Result<ir::Graph> ImportOnnx(const std::string& path, const ImportOptions& optio
   onnx::ModelProto model;
   {
     TENON_ASSIGN_OR_RETURN(auto file, MappedFile::Open(path, true, true));
-    TENON_RETURN_IF_ERROR(onnx_format::ParseModel({file->data(), file->size()}, &model).Within(path));
+    const std::string_view bytes(reinterpret_cast<const char*>(file->data()), file->size());
+    TENON_RETURN_IF_ERROR(onnx_format::ParseModel(bytes, &model, [&](size_t n) { file->Release(file->data(), n); }).Within(path));
   }  // the parsed model holds all bytes: the file's pages are given back before anything else is allocated
   const auto directory_of = [](const fs::path& file) { return file.has_parent_path() ? file.parent_path().string() : "."; };
   std::error_code error;

@@ -4,6 +4,7 @@
 #include <google/protobuf/stubs/logging.h>
 #include <onnx/onnx_pb.h>
 
+#include <algorithm>
 #include <climits>
 
 namespace tenon::import::onnx_format {
@@ -52,9 +53,38 @@ std::string FramingError(std::string_view bytes) {
   }
 }
 
+// Hands out the bytes in pieces and tells when a piece is done with.
+class PiecewiseStream final : public google::protobuf::io::ZeroCopyInputStream {
+ public:
+  PiecewiseStream(std::string_view bytes, const std::function<void(size_t)>& parsed) : bytes_(bytes), parsed_(parsed) {}
+
+  bool Next(const void** data, int* size) override {
+    constexpr size_t kPiece = size_t{4} << 20;
+    if (parsed_) parsed_(at_);
+    if (at_ == bytes_.size()) return false;
+    const size_t n = std::min(kPiece, bytes_.size() - at_);
+    *data = bytes_.data() + at_;
+    *size = static_cast<int>(n);
+    at_ += n;
+    return true;
+  }
+  void BackUp(int count) override { at_ -= static_cast<size_t>(count); }
+  bool Skip(int count) override {
+    const size_t n = std::min(static_cast<size_t>(count), bytes_.size() - at_);
+    at_ += n;
+    return n == static_cast<size_t>(count);
+  }
+  int64_t ByteCount() const override { return static_cast<int64_t>(at_); }
+
+ private:
+  std::string_view bytes_;
+  const std::function<void(size_t)>& parsed_;
+  size_t at_ = 0;
+};
+
 }  // namespace
 
-Status ParseModel(std::string_view bytes, onnx::ModelProto* model) {
+Status ParseModel(std::string_view bytes, onnx::ModelProto* model, const std::function<void(size_t)>& parsed) {
   const std::string guess = GuessFormat(bytes);
   if (!guess.empty()) return BadInput("is not an ONNX model; {}", guess);
   if (bytes.size() > INT_MAX) {
@@ -62,9 +92,14 @@ Status ParseModel(std::string_view bytes, onnx::ModelProto* model) {
                     INT_MAX);
   }
   google::protobuf::LogSilencer silence;
-  google::protobuf::io::CodedInputStream in(reinterpret_cast<const uint8_t*>(bytes.data()), static_cast<int>(bytes.size()));
-  in.SetRecursionLimit(kMaxNesting);
-  if (!model->ParseFromCodedStream(&in) || !in.ConsumedEntireMessage()) {
+  bool complete = false;
+  {
+    PiecewiseStream pieces(bytes, parsed);
+    google::protobuf::io::CodedInputStream in(&pieces);
+    in.SetRecursionLimit(kMaxNesting);
+    complete = model->ParseFromCodedStream(&in) && in.ConsumedEntireMessage();
+  }
+  if (!complete) {
     const std::string framing = FramingError(bytes);
     return BadInput("is not a readable ONNX model; {}",
                     framing.empty() ? fmt::format("damaged within the {} bytes", bytes.size()) : framing);
