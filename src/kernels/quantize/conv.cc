@@ -1,26 +1,13 @@
 // ConvInteger and QLinearConv: shape rules and the plain kernel.
-#include "kernels/conv/conv.h"
+#include "kernels/quantize/conv.h"
 
 #include "kernels/kernel_util.h"
-#include "kernels/quantize/quantize.h"
 
 namespace tenon::kernels::quantize {
 namespace {
 
 bool IsByte(DType t) {
   return t == DType::kU8 || t == DType::kI8;
-}
-
-// Input numbers: ConvInteger(x, w, x_zero?, w_zero?); QLinearConv(x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero,
-// bias?).
-struct ConvInputs {
-  bool requantize;
-  size_t x, w, x_zero, w_zero;
-  size_t x_scale = 0, w_scale = 0, y_scale = 0, y_zero = 0, bias = 0;
-};
-ConvInputs InputsOf(std::string_view op) {
-  if (op == "QLinearConv") return {true, 0, 3, 2, 5, 1, 4, 6, 7, 8};
-  return {false, 0, 1, 2, 3};
 }
 
 Status Infer(const ShapeArgs& args, const ConvInputs& c, DType out) {
@@ -46,15 +33,6 @@ Status Infer(const ShapeArgs& args, const ConvInputs& c, DType out) {
   TENON_RETURN_IF_ERROR(conv::InferConv({args.attrs, operands, args.out}));
   args.out[0].dtype = out;
   return Status::Ok();
-}
-
-// Element of a quantity per tensor or per output channel.
-Status CheckPerChannel(const View& v, const char* what, int64_t channels) {
-  if (!v.present() || v.num_elements() == 1 || v.num_elements() == channels) return Status::Ok();
-  return BadInput("{} of shape {}; 1 or {} elements needed", what, v.shape.ToString(), channels);
-}
-int64_t ChannelIndex(const View& v, int64_t channel) {
-  return v.num_elements() == 1 ? 0 : channel;
 }
 
 struct Sum {
@@ -139,7 +117,7 @@ class IntegerConv final : public Kernel {
 }  // namespace
 
 Status InferConvInteger(const ShapeArgs& args) {
-  return Infer(args, InputsOf("ConvInteger"), DType::kI32);
+  return Infer(args, ConvInputsOf("ConvInteger"), DType::kI32);
 }
 
 Status InferQLinearConv(const ShapeArgs& args) {
@@ -148,12 +126,12 @@ Status InferQLinearConv(const ShapeArgs& args) {
       return BadInput("input {} is {}; a scale is float32", i, DTypeName(args.in[i].dtype));
     }
   }
-  return Infer(args, InputsOf("QLinearConv"), args.in[7].dtype);
+  return Infer(args, ConvInputsOf("QLinearConv"), args.in[7].dtype);
 }
 
 Result<std::unique_ptr<Kernel>> MakeIntegerConv(const Problem& problem) {
   TENON_ASSIGN_OR_RETURN(conv::Params p, conv::ParseParams("Conv", problem.attrs));
-  return std::unique_ptr<Kernel>(new IntegerConv(std::move(p), InputsOf(problem.op)));
+  return std::unique_ptr<Kernel>(new IntegerConv(std::move(p), ConvInputsOf(problem.op)));
 }
 
 }  // namespace tenon::kernels::quantize

@@ -6,6 +6,8 @@
 namespace tenon::kernels::quantize {
 namespace {
 
+constexpr hw::IsaMask kVnni = hw::kAvx2 | hw::kAvx512 | hw::kAvx512Vnni;
+
 constexpr GroupedRow kTable[] = {
 #define KERNEL(op, name, needs, can, make) {op, {name, needs, can, make}},
 #include "kernels/quantize/kernels.inc"

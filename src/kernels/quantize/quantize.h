@@ -72,6 +72,19 @@ Result<std::unique_ptr<Kernel>> MakeDynamicQuantize(const Problem& problem);
 Result<std::unique_ptr<Kernel>> MakeIntegerMatMul(const Problem& problem);  ///< MatMulInteger and QLinearMatMul
 Result<std::unique_ptr<Kernel>> MakeIntegerConv(const Problem& problem);    ///< ConvInteger and QLinearConv
 
+/// Fast rows: f32 and bytes; byte products with constant weights.
+Refusal CanFastLinear(const Problem& problem);
+Refusal CanFastMatMul(const Problem& problem);
+Refusal CanFastConv(const Problem& problem);
+Result<std::unique_ptr<Kernel>> MakeConvAvx2(const Problem& problem);
+Result<std::unique_ptr<Kernel>> MakeConvVnni(const Problem& problem);
+Result<std::unique_ptr<Kernel>> MakeLinearAvx2(const Problem& problem);
+Result<std::unique_ptr<Kernel>> MakeLinearVnni(const Problem& problem);
+Result<std::unique_ptr<Kernel>> MakeDynamicAvx2(const Problem& problem);
+Result<std::unique_ptr<Kernel>> MakeDynamicVnni(const Problem& problem);
+Result<std::unique_ptr<Kernel>> MakeMatMulAvx2(const Problem& problem);
+Result<std::unique_ptr<Kernel>> MakeMatMulVnni(const Problem& problem);
+
 }  // namespace tenon::kernels::quantize
 
 #endif  // TENON_KERNELS_QUANTIZE_QUANTIZE_H_
