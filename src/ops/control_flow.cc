@@ -162,12 +162,35 @@ Status InferScan(ir::Node& node, std::span<const ValueInfo> in, std::span<ValueI
   return Status::Ok();
 }
 
+Status InferSequenceMap(ir::Node& node, std::span<const ValueInfo> in, std::span<ValueInfo> out) {
+  if (in.empty() || !in[0].present || !in[0].is_sequence) return BadInput("input 0 must be a sequence");
+  TENON_RETURN_IF_ERROR(CheckBodies(node, 1, in.size(), out.size()));
+  ir::Graph& body = *node.bodies[0];
+  const size_t own = in.size() - static_cast<size_t>(NumCaptures(node));
+  for (size_t i = 0; i < in.size(); ++i) {
+    ir::Value& v = body.value(body.inputs()[i]);
+    const bool element = i < own && in[i].is_sequence;
+    BindInput(in[i], element, &v);
+    if (!element) continue;
+    v.is_sequence = false;
+    v.shape = SymShape();  // elements may differ in shape
+  }
+  TENON_RETURN_IF_ERROR(InferGraph(body));
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (!out[i].present) continue;
+    out[i].dtype = body.value(body.outputs()[i]).dtype;
+    out[i].is_sequence = true;
+  }
+  return Status::Ok();
+}
+
 }  // namespace
 
 Status InferControlFlow(ir::Node& node, std::span<const ValueInfo> in, std::span<ValueInfo> out) {
   if (node.op == "If") return InferIf(node, in, out);
   if (node.op == "Loop") return InferLoop(node, in, out);
   if (node.op == "Scan") return InferScan(node, in, out);
+  if (node.op == "SequenceMap") return InferSequenceMap(node, in, out);
   return Unsupported("operator {} is not supported", node.op);
 }
 

@@ -168,6 +168,32 @@ TEST(ImportBodies, ListedInitializersOfOldFilesAreConstants) {
   ASSERT_TRUE(r.ok()) << r.status().message();
 }
 
+TEST(ImportBodies, SequenceMap) {
+  onnx::ModelProto m = NewModel(17);
+  auto* g = m.mutable_graph();
+  auto* v = g->add_input();
+  v->set_name("seq");
+  v->mutable_type()->mutable_sequence_type()->mutable_elem_type()->mutable_tensor_type()->set_elem_type(1);
+  AddInput(g, "k", DType::kF32, {});
+  AddInput(g, "outside", DType::kF32, {});
+  auto* body = AddGraph(AddNode(g, "SequenceMap", {"seq", "k"}, {"y"}, "map"), "body");
+  AddInput(body, "element", DType::kF32, {"n"});
+  AddInput(body, "factor", DType::kF32, {});
+  AddNode(body, "Mul", {"element", "factor"}, {"p"});
+  AddNode(body, "Add", {"p", "outside"}, {"q"});
+  AddOutput(body, "q");
+  AddOutput(g, "y");
+  auto r = Import(m);
+  ASSERT_TRUE(r.ok()) << r.status().message();
+  ASSERT_TRUE(ir::Verify(*r).ok());
+  const ir::Node& map = OnlyNode(*r, "SequenceMap");
+  EXPECT_EQ(ops::NumCaptures(map), 1);
+  EXPECT_EQ(map.bodies[0]->inputs().size(), 3U);
+  EXPECT_FALSE(map.bodies[0]->value(map.bodies[0]->inputs()[0]).is_sequence);
+  EXPECT_TRUE(r->value(r->outputs()[0]).is_sequence);
+  EXPECT_EQ(r->value(r->outputs()[0]).dtype, DType::kF32);
+}
+
 TEST(ImportBodies, NestingIsBounded) {
   onnx::ModelProto m = NewModel(17);
   auto* g = m.mutable_graph();

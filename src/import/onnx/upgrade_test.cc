@@ -356,31 +356,6 @@ TEST(Upgrade, ScanOfOpset8IsNested) {
   EXPECT_EQ(r->value(r->outputs()[1]).shape.ToString(), "[2,5,3]");
 }
 
-TEST(Upgrade, SequenceMapBecomesALoop) {
-  onnx::ModelProto m = NewModel(17);
-  auto* g = m.mutable_graph();
-  auto* v = g->add_input();
-  v->set_name("seq");
-  v->mutable_type()->mutable_sequence_type()->mutable_elem_type()->mutable_tensor_type()->set_elem_type(1);
-  AddInput(g, "k", DType::kF32, {});
-  AddInput(g, "outside", DType::kF32, {});
-  auto* body = AddGraph(AddNode(g, "SequenceMap", {"seq", "k"}, {"y"}, "map"), "body");
-  AddInput(body, "element", DType::kF32, {"n"});
-  AddInput(body, "factor", DType::kF32, {});
-  AddNode(body, "Mul", {"element", "factor"}, {"p"});
-  AddNode(body, "Add", {"p", "outside"}, {"q"});
-  AddOutput(body, "q");
-  AddOutput(g, "y");
-  auto r = Import(m);
-  ASSERT_TRUE(r.ok()) << r.status().message();
-  ASSERT_TRUE(ir::Verify(*r).ok());
-  const ir::Node* loop = Find(*r, "Loop");
-  ASSERT_NE(loop, nullptr);
-  EXPECT_EQ(loop->inputs.size(), 6U);  // trips, no condition, results, seq, k, outside
-  EXPECT_EQ(loop->bodies[0]->inputs().size(), 6U);
-  EXPECT_EQ(loop->bodies[0]->outputs().size(), 2U);
-}
-
 TEST(Upgrade, NewerOpsetsAreReadWithANote) {
   OneNode m(onnx_format::kNewestOpset + 1, "Relu", {2});
   ImportReport report;
