@@ -34,7 +34,7 @@ Result<artifact::Program> CompileInMemory(const std::string& model, const Compil
 /// Operators by type, bodies included.
 std::map<std::string, int> CountOps(const ir::Graph& graph);
 
-/// Report as JSON text, kept in the artifact.
+/// Report as JSON text, kept in the artifact: without times, so that the same model and options give the same bytes.
 std::string ReportToJson(const CompileReport& report);
 
 }  // namespace tenon::compile

@@ -32,10 +32,6 @@ def test_artifact_gives_the_models_answers(tmp_path):
 
 
 def test_same_input_same_bytes(net, tmp_path):
-    for name in ("a.tenon", "b.tenon"):
-        assert command.tenon("compile", net, "-o", name, cwd=tmp_path).returncode == 0
-    a, b = (tmp_path / "a.tenon").read_bytes(), (tmp_path / "b.tenon").read_bytes()
-    assert a.replace(b"b.tenon", b"a.tenon") == b.replace(b"b.tenon", b"a.tenon") or len(a) == len(b)
     for folder in ("one", "two"):
         (tmp_path / folder).mkdir()
         assert command.tenon("compile", net, "-o", "a.tenon", cwd=tmp_path / folder).returncode == 0
