@@ -1,4 +1,4 @@
-// Cast between all types: strings, packed 4- and 2-bit integers and small floats included.
+// Cast between all types: strings, packed 4- and 2-bit integers and small floats included. The common pairs have typed loops in
 // cast_fast.cc.
 #include <cmath>
 #include <cstdlib>
