@@ -83,6 +83,10 @@ Result<std::unique_ptr<Kernel>> MakeDepthwiseAvx512(const Problem& problem);
 Result<std::unique_ptr<Kernel>> MakeDepthwiseAvx2(const Problem& problem);
 Result<std::unique_ptr<Kernel>> MakeDepthwisePortable(const Problem& problem);
 
+Result<std::unique_ptr<Kernel>> MakeTransposedAvx512(const Problem& problem);
+Result<std::unique_ptr<Kernel>> MakeTransposedAvx2(const Problem& problem);
+Result<std::unique_ptr<Kernel>> MakeTransposedPortable(const Problem& problem);
+
 Refusal CanReference(const Problem& problem);
 Result<std::unique_ptr<Kernel>> MakeReference(const Problem& problem);
 

@@ -1,4 +1,4 @@
-// Depthwise convolution, channels last: one line of outputs over all channels. Plain types only, because files compiled for an
+// Depthwise convolution, channels last: a piece of a line of outputs. Plain types only, because files compiled for an
 // instruction set include it.
 #ifndef TENON_KERNELS_CONV_DEPTHWISE_H_
 #define TENON_KERNELS_CONV_DEPTHWISE_H_
@@ -7,8 +7,8 @@
 
 namespace tenon::kernels::conv {
 
-/// y[ow][c] = clamp(bias[c] + residual[ow][c] + sum over kh, kw of x[kh * row_step + (ow * stride - pad + kw * dilation) * c_total + c]
-///            * w[(kh * kernel_w + kw) * w_step + c]); terms outside [0, in_w) are left out. kh runs over the rows that exist.
+/// y[ow][c] = clamp(bias[c] + residual[ow][c] + sum over kh, kw of x[kh][ow * stride - pad + kw * dilation][c] * w[kh][kw][c])
+/// for c in [0, channels); x's columns outside [0, in_w) count as 0; kh runs over the rows that lie inside the picture.
 struct DepthwiseLine {
   const float* x;            ///< column 0 of the first kernel row that lies inside the picture
   int64_t row_step;
@@ -17,8 +17,10 @@ struct DepthwiseLine {
   int64_t rows;              ///< kernel rows inside the picture
   int64_t kernel_w;
   int64_t stride, dilation, pad;
-  int64_t in_w, out_w;
-  int64_t channels;
+  int64_t in_w;
+  int64_t begin, end;        ///< outputs [begin, end) of the line
+  int64_t channels;          ///< of this call; the pointers may start at any channel
+  int64_t pixel_step;        ///< floats from pixel to pixel of x, y and residual
   float* y;
   const float* bias;         ///< or null
   const float* residual;     ///< or null

@@ -6,7 +6,7 @@ using T = Vec::T;
 inline T LoadC(const float* p, int64_t n, bool whole) { return whole ? Vec::Load(p) : Vec::LoadN(p, n); }
 
 inline void Finish(const DepthwiseLine& d, int64_t ow, int64_t c, int64_t n, bool whole, T acc) {
-  const int64_t at = ow * d.channels + c;
+  const int64_t at = ow * d.pixel_step + c;
   if (d.residual != nullptr) acc = Vec::Add(acc, LoadC(d.residual + at, n, whole));
   acc = Vec::Min(Vec::Set(d.hi), Vec::Max(Vec::Set(d.lo), acc));
   if (whole) {
@@ -16,10 +16,10 @@ inline void Finish(const DepthwiseLine& d, int64_t ow, int64_t c, int64_t n, boo
   }
 }
 
-// TW neighbouring outputs, one vector of channels, a window KW wide whose columns all exist. Each input column is loaded once
-// and used by every output whose window holds it.
-template <int KW, int S, int TW, bool kWhole>
-inline void InnerVector(const DepthwiseLine& d, const float* x, int64_t ow, int64_t c, int64_t n) {
+// TW neighbouring outputs, one vector of channels, a window KW wide. Each input column is loaded once and used by every output
+// whose window holds it. kEdge: only columns [j0, j1) of the tile exist.
+template <int KW, int S, int TW, bool kWhole, bool kEdge>
+inline void TileVector(const DepthwiseLine& d, const float* x, int64_t ow, int64_t c, int64_t n, int64_t j0, int64_t j1) {
   const T bias = d.bias != nullptr ? LoadC(d.bias + c, n, kWhole) : Vec::Zero();
   T acc[TW];
   UNROLL for (int i = 0; i < TW; ++i) acc[i] = bias;
@@ -29,7 +29,8 @@ inline void InnerVector(const DepthwiseLine& d, const float* x, int64_t ow, int6
     T wv[KW];
     UNROLL for (int k = 0; k < KW; ++k, w += d.w_step) wv[k] = Vec::Load(w);
     const float* column = x;
-    UNROLL for (int j = 0; j < (TW - 1) * S + KW; ++j, column += d.channels) {
+    UNROLL for (int j = 0; j < (TW - 1) * S + KW; ++j, column += d.pixel_step) {
+      if (kEdge && (j < j0 || j >= j1)) continue;
       const T v = LoadC(column, n, kWhole);
       UNROLL for (int k = 0; k < KW; ++k) {
         if (j >= k && (j - k) % S == 0 && (j - k) / S < TW) acc[(j - k) / S] = Vec::Fma(v, wv[k], acc[(j - k) / S]);
@@ -40,18 +41,31 @@ inline void InnerVector(const DepthwiseLine& d, const float* x, int64_t ow, int6
 }
 
 template <int KW, int S, int TW>
-void Inner(const DepthwiseLine& d, int64_t ow) {
+void Tile(const DepthwiseLine& d, int64_t ow) {
   constexpr int kLanes = Vec::kLanes;
-  const float* x = d.x + (ow * S - d.pad) * d.channels;
+  constexpr int64_t kColumns = (TW - 1) * S + KW;
+  const int64_t first = ow * S - d.pad;
+  const float* x = d.x + first * d.pixel_step;
+  const int64_t j0 = first < 0 ? -first : 0;
+  const int64_t j1 = first + kColumns > d.in_w ? d.in_w - first : kColumns;
   int64_t c = 0;
-  for (; c + kLanes <= d.channels; c += kLanes) InnerVector<KW, S, TW, true>(d, x, ow, c, kLanes);
-  if (c < d.channels) InnerVector<KW, S, TW, false>(d, x, ow, c, d.channels - c);
+  if (j0 == 0 && j1 == kColumns) {
+    for (; c + kLanes <= d.channels; c += kLanes) TileVector<KW, S, TW, true, false>(d, x, ow, c, kLanes, 0, kColumns);
+  } else {
+    for (; c + kLanes <= d.channels; c += kLanes) TileVector<KW, S, TW, true, true>(d, x, ow, c, kLanes, j0, j1);
+  }
+  if (c < d.channels) TileVector<KW, S, TW, false, true>(d, x, ow, c, d.channels - c, j0, j1);
 }
 
-// One output with kernel columns [k0, k1).
-void Any(const DepthwiseLine& d, int64_t ow, int64_t k0, int64_t k1) {
+// One output of any window.
+void Single(const DepthwiseLine& d, int64_t ow) {
   constexpr int kLanes = Vec::kLanes;
-  const float* x = d.x + (ow * d.stride - d.pad) * d.channels;
+  const int64_t first = ow * d.stride - d.pad;
+  int64_t k0 = 0;
+  int64_t k1 = d.kernel_w;
+  while (k0 < k1 && first + k0 * d.dilation < 0) ++k0;
+  while (k1 > k0 && first + (k1 - 1) * d.dilation >= d.in_w) --k1;
+  const float* x = d.x + first * d.pixel_step;
   for (int64_t c = 0; c < d.channels; c += kLanes) {
     const int64_t n = d.channels - c;
     const bool whole = n >= kLanes;
@@ -60,54 +74,37 @@ void Any(const DepthwiseLine& d, int64_t ow, int64_t k0, int64_t k1) {
       const float* row = x + r * d.row_step + c;
       const float* w = d.w + r * d.kernel_w * d.w_step + c;
       for (int64_t k = k0; k < k1; ++k) {
-        acc = Vec::Fma(LoadC(row + k * d.dilation * d.channels, n, whole), Vec::Load(w + k * d.w_step), acc);
+        acc = Vec::Fma(LoadC(row + k * d.dilation * d.pixel_step, n, whole), Vec::Load(w + k * d.w_step), acc);
       }
     }
     Finish(d, ow, c, n, whole, acc);
   }
 }
 
-void Border(const DepthwiseLine& d, int64_t ow) {
-  const int64_t first = ow * d.stride - d.pad;
-  int64_t k0 = 0;
-  int64_t k1 = d.kernel_w;
-  while (k0 < k1 && first + k0 * d.dilation < 0) ++k0;
-  while (k1 > k0 && first + (k1 - 1) * d.dilation >= d.in_w) --k1;
-  Any(d, ow, k0, k1);
-}
-
 template <int KW, int S>
-void InnerRange(const DepthwiseLine& d, int64_t begin, int64_t end) {
+void Tiles(const DepthwiseLine& d) {
   using Function = void (*)(const DepthwiseLine&, int64_t);
-  static constexpr Function kBySize[] = {nullptr,        Inner<KW, S, 1>, Inner<KW, S, 2>, Inner<KW, S, 3>, Inner<KW, S, 4>,
-                                         Inner<KW, S, 5>, Inner<KW, S, 6>, Inner<KW, S, 7>, Inner<KW, S, 8>};
-  for (int64_t left = end - begin; left > 0; left = end - begin) {
+  static constexpr Function kBySize[] = {nullptr,        Tile<KW, S, 1>, Tile<KW, S, 2>, Tile<KW, S, 3>, Tile<KW, S, 4>,
+                                         Tile<KW, S, 5>, Tile<KW, S, 6>, Tile<KW, S, 7>, Tile<KW, S, 8>};
+  int64_t ow = d.begin;
+  for (int64_t left = (d.end - d.begin + 7) / 8; left > 0; --left) {
     // Equal sizes rather than a short last one.
-    const int64_t count = (left + 7) / 8;
-    const int64_t size = (left + count - 1) / count;
-    kBySize[size](d, begin);
-    begin += size;
+    const int64_t size = (d.end - ow + left - 1) / left;
+    kBySize[size](d, ow);
+    ow += size;
   }
 }
 
 void Line(const DepthwiseLine& d) {
-  // Outputs [begin, end) whose whole window lies inside the line.
-  int64_t begin = (d.pad + d.stride - 1) / d.stride;
-  const int64_t room = d.in_w - 1 + d.pad - (d.kernel_w - 1) * d.dilation;
-  int64_t end = room < 0 ? 0 : room / d.stride + 1;
-  if (end > d.out_w) end = d.out_w;
-  if (begin > end) begin = end;
-  for (int64_t ow = 0; ow < begin; ++ow) Border(d, ow);
   if (d.dilation == 1 && d.kernel_w == 3 && d.stride == 1) {
-    InnerRange<3, 1>(d, begin, end);
+    Tiles<3, 1>(d);
   } else if (d.dilation == 1 && d.kernel_w == 3 && d.stride == 2) {
-    InnerRange<3, 2>(d, begin, end);
+    Tiles<3, 2>(d);
   } else if (d.dilation == 1 && d.kernel_w == 5 && d.stride == 1) {
-    InnerRange<5, 1>(d, begin, end);
+    Tiles<5, 1>(d);
   } else if (d.dilation == 1 && d.kernel_w == 5 && d.stride == 2) {
-    InnerRange<5, 2>(d, begin, end);
+    Tiles<5, 2>(d);
   } else {
-    for (int64_t ow = begin; ow < end; ++ow) Any(d, ow, 0, d.kernel_w);
+    for (int64_t ow = d.begin; ow < d.end; ++ow) Single(d, ow);
   }
-  for (int64_t ow = end; ow < d.out_w; ++ow) Border(d, ow);
 }

@@ -1,6 +1,7 @@
 // Depthwise convolution for Avx512.
 // GCC 12 takes the deliberately undefined operands inside its own AVX-512 header for a mistake.
 #pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #include <immintrin.h>
 
 #include "kernels/conv/depthwise.h"

@@ -71,30 +71,48 @@ Implicit::Implicit(const gemm::MicroKernels& kernels, const Plane& plane, int th
                                     RoundUp(p_.icg() * 4));
 }
 
-void Implicit::Locate(int64_t tile, int64_t* pixel, int64_t* rows) const {
+// Coordinates of an output pixel, moved forward without divisions.
+struct Implicit::At {
+  int64_t w, h, d, n;
+};
+
+int64_t Implicit::PixelOf(int64_t tile) const {
   if (by_line_) {
-    const gemm::RowTiles cut(p_.out[2], max_rows_);
-    const int64_t i = tile % tiles_per_line_;
-    *pixel = tile / tiles_per_line_ * p_.out[2] + cut.first(i);
-    *rows = cut.rows(i);
-  } else {
-    const gemm::RowTiles cut(p_.n * p_.out_pixels(), max_rows_);
-    *pixel = cut.first(tile);
-    *rows = cut.rows(tile);
+    return tile / tiles_per_line_ * p_.out[2] + gemm::RowTiles(p_.out[2], max_rows_).first(tile % tiles_per_line_);
+  }
+  return gemm::RowTiles(p_.n * p_.out_pixels(), max_rows_).first(tile);
+}
+
+Implicit::At Implicit::Coordinates(int64_t pixel) const {
+  At at;
+  at.w = pixel % p_.out[2];
+  pixel /= p_.out[2];
+  at.h = pixel % p_.out[1];
+  pixel /= p_.out[1];
+  at.d = pixel % p_.out[0];
+  at.n = pixel / p_.out[0];
+  return at;
+}
+
+void Implicit::Advance(At* at, int64_t pixels) const {
+  at->w += pixels;
+  while (at->w >= p_.out[2]) {
+    at->w -= p_.out[2];
+    if (++at->h < p_.out[1]) continue;
+    at->h = 0;
+    if (++at->d < p_.out[0]) continue;
+    at->d = 0;
+    ++at->n;
   }
 }
 
 // to[tap * rows + r]: where tap meets pixel + r, or zeros outside the picture.
-void Implicit::FillPointers(const float* x, int64_t pixel, int64_t rows, const float* zeros, const float** to) const {
-  const int64_t taps_w = p_.kernel[2];
-  for (int64_t r = 0; r < rows; ++r) {
-    int64_t q = pixel + r;
-    const int64_t w0 = q % p_.out[2] * p_.stride[2] - p_.pad[2];
-    q /= p_.out[2];
-    const int64_t h0 = q % p_.out[1] * p_.stride[1] - p_.pad[1];
-    q /= p_.out[1];
-    const int64_t d0 = q % p_.out[0] * p_.stride[0] - p_.pad[0];
-    const float* image = x + q / p_.out[0] * p_.in_pixels() * p_.c;
+void Implicit::FillPointers(const float* x, At at, int64_t rows, const float* zeros, const float** to) const {
+  for (int64_t r = 0; r < rows; ++r, Advance(&at, 1)) {
+    const int64_t w0 = at.w * p_.stride[2] - p_.pad[2];
+    const int64_t h0 = at.h * p_.stride[1] - p_.pad[1];
+    const int64_t d0 = at.d * p_.stride[0] - p_.pad[0];
+    const float* image = x + at.n * p_.in_pixels() * p_.c;
     const float** out = to + r;
     for (int64_t d = 0; d < p_.kernel[0]; ++d) {
       const int64_t id = d0 + d * p_.dilation[0];
@@ -102,7 +120,7 @@ void Implicit::FillPointers(const float* x, int64_t pixel, int64_t rows, const f
         const int64_t ih = h0 + h * p_.dilation[1];
         const bool inside = id >= 0 && id < p_.in[0] && ih >= 0 && ih < p_.in[1];
         const float* line = image + (id * p_.in[1] + ih) * p_.in[2] * p_.c;
-        for (int64_t w = 0; w < taps_w; ++w, out += rows) {
+        for (int64_t w = 0; w < p_.kernel[2]; ++w, out += rows) {
           const int64_t iw = w0 + w * p_.dilation[2];
           *out = inside && iw >= 0 && iw < p_.in[2] ? line + iw * p_.c : zeros;
         }
@@ -111,16 +129,13 @@ void Implicit::FillPointers(const float* x, int64_t pixel, int64_t rows, const f
   }
 }
 
-void Implicit::FillCopy(const float* x, int64_t pixel, int64_t rows, float* to) const {
+void Implicit::FillCopy(const float* x, At at, int64_t rows, float* to) const {
   const int64_t icg = p_.icg();
-  for (int64_t r = 0; r < rows; ++r) {
-    int64_t q = pixel + r;
-    const int64_t w0 = q % p_.out[2] * p_.stride[2] - p_.pad[2];
-    q /= p_.out[2];
-    const int64_t h0 = q % p_.out[1] * p_.stride[1] - p_.pad[1];
-    q /= p_.out[1];
-    const int64_t d0 = q % p_.out[0] * p_.stride[0] - p_.pad[0];
-    const float* image = x + q / p_.out[0] * p_.in_pixels() * p_.c;
+  for (int64_t r = 0; r < rows; ++r, Advance(&at, 1)) {
+    const int64_t w0 = at.w * p_.stride[2] - p_.pad[2];
+    const int64_t h0 = at.h * p_.stride[1] - p_.pad[1];
+    const int64_t d0 = at.d * p_.stride[0] - p_.pad[0];
+    const float* image = x + at.n * p_.in_pixels() * p_.c;
     // Kernel positions [w_lo, w_hi) fall inside the line.
     const int64_t step = p_.dilation[2];
     const int64_t w_lo = std::clamp<int64_t>(w0 < 0 ? (-w0 + step - 1) / step : 0, 0, p_.kernel[2]);
@@ -145,30 +160,24 @@ void Implicit::FillCopy(const float* x, int64_t pixel, int64_t rows, float* to) 
   }
 }
 
-Implicit::TileRef Implicit::Prepare(const float* x, int64_t tile, const float* zeros, const float** pointers, float* copy) const {
-  int64_t pixel;
-  int64_t rows;
-  Locate(tile, &pixel, &rows);
+Implicit::TileRef Implicit::Prepare(const float* x, const At& at, int64_t pixel, int64_t rows, const float* zeros,
+                                    const float** pointers, float* copy) const {
   TileRef t{nullptr, nullptr, pixel, static_cast<int>(rows), false};
-  int64_t q = pixel;
-  const int64_t w = q % p_.out[2];
-  q /= p_.out[2];
-  const int64_t h0 = q % p_.out[1] * p_.stride[1] - p_.pad[1];
-  q /= p_.out[1];
-  const int64_t d0 = q % p_.out[0] * p_.stride[0] - p_.pad[0];
-  const int64_t w0 = w * p_.stride[2] - p_.pad[2];
+  const int64_t w0 = at.w * p_.stride[2] - p_.pad[2];
+  const int64_t h0 = at.h * p_.stride[1] - p_.pad[1];
+  const int64_t d0 = at.d * p_.stride[0] - p_.pad[0];
   const int64_t w_last = w0 + (rows - 1) * p_.stride[2] + (p_.kernel[2] - 1) * p_.dilation[2];
-  const bool inner = w + rows <= p_.out[2] && w0 >= 0 && w_last < p_.in[2] && h0 >= 0 &&
+  const bool inner = at.w + rows <= p_.out[2] && w0 >= 0 && w_last < p_.in[2] && h0 >= 0 &&
                      h0 + (p_.kernel[1] - 1) * p_.dilation[1] < p_.in[1] && d0 >= 0 &&
                      d0 + (p_.kernel[0] - 1) * p_.dilation[0] < p_.in[0];
   if (inner) {
-    t.a = x + (((q / p_.out[0] * p_.in[0] + d0) * p_.in[1] + h0) * p_.in[2] + w0) * p_.c;
+    t.a = x + (((at.n * p_.in[0] + d0) * p_.in[1] + h0) * p_.in[2] + w0) * p_.c;
   } else if (copy_borders_) {
-    FillCopy(x, pixel, rows, copy);
+    FillCopy(x, at, rows, copy);
     t.a = copy;
     t.copied = true;
   } else {
-    FillPointers(x, pixel, rows, zeros, pointers);
+    FillPointers(x, at, rows, zeros, pointers);
     t.rows = pointers;
   }
   return t;
@@ -186,6 +195,7 @@ void Implicit::RunTiles(const Operands& o, const gemm::Clamp& clamp, int64_t t0,
   auto* refs = reinterpret_cast<TileRef*>(scratch + RoundUp(icg * 4));
   std::byte* tables = scratch + RoundUp(icg * 4) + RoundUp(block_ * static_cast<int64_t>(sizeof(TileRef)));
   const int64_t tile_table = copy_borders_ ? RoundUp(max_rows_ * k * 4) : RoundUp(max_rows_ * p_.taps() * 8);
+  const gemm::RowTiles cut(by_line_ ? p_.out[2] : p_.n * p_.out_pixels(), max_rows_);
   gemm::Tile t{};
   t.c_stride = p_.oc;
   t.residual_stride = p_.oc;
@@ -194,9 +204,17 @@ void Implicit::RunTiles(const Operands& o, const gemm::Clamp& clamp, int64_t t0,
   for (int64_t first = t0; first < t1; first += block_) {
     const int64_t count = std::min(block_, t1 - first);
     for (int64_t g = 0; g < p_.group; ++g) {
+      int64_t in_line = first % tiles_per_line_;
+      int64_t pixel = PixelOf(first);
+      At at = Coordinates(pixel);
       for (int64_t i = 0; i < count; ++i) {
         std::byte* table = tables + i * tile_table;
-        refs[i] = Prepare(o.x + g * icg, first + i, zeros, reinterpret_cast<const float**>(table), reinterpret_cast<float*>(table));
+        const int64_t rows = cut.rows(by_line_ ? in_line : first + i);
+        refs[i] = Prepare(o.x + g * icg, at, pixel, rows, zeros, reinterpret_cast<const float**>(table),
+                          reinterpret_cast<float*>(table));
+        pixel += rows;
+        Advance(&at, rows);
+        if (++in_line == tiles_per_line_) in_line = 0;
       }
       for (int64_t p = p0; p < p1; ++p) {
         const int64_t column = panels.first_vector(p) * kernels.lanes;

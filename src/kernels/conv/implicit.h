@@ -40,10 +40,14 @@ class Implicit {
   };
   void RunTiles(const Operands& o, const gemm::Clamp& clamp, int64_t t0, int64_t t1, int64_t p0, int64_t p1,
                 std::byte* scratch) const;
-  void Locate(int64_t tile, int64_t* pixel, int64_t* rows) const;
-  TileRef Prepare(const float* x, int64_t tile, const float* zeros, const float** pointers, float* copy) const;
-  void FillPointers(const float* x, int64_t pixel, int64_t rows, const float* zeros, const float** to) const;
-  void FillCopy(const float* x, int64_t pixel, int64_t rows, float* to) const;
+  struct At;
+  int64_t PixelOf(int64_t tile) const;
+  At Coordinates(int64_t pixel) const;
+  void Advance(At* at, int64_t pixels) const;
+  TileRef Prepare(const float* x, const At& at, int64_t pixel, int64_t rows, const float* zeros, const float** pointers,
+                  float* copy) const;
+  void FillPointers(const float* x, At at, int64_t rows, const float* zeros, const float** to) const;
+  void FillCopy(const float* x, At at, int64_t rows, float* to) const;
 
   const gemm::MicroKernels* kernels_ = nullptr;
   Plane p_;

@@ -29,12 +29,12 @@ Shape WithSpatial(int64_t a, int64_t b, const std::vector<int64_t>& spatial) {
   return s;
 }
 
-Shape ResultShape(const Attrs& attrs, const Shape& x, const Shape& w) {
+Shape ResultShape(const Attrs& attrs, const Shape& x, const Shape& w, std::string_view op = "FusedConv") {
   ValueInfo in[2], out[1];
   in[0] = ValueInfo{DType::kF32, true, false, x, nullptr, {}};
   in[1] = ValueInfo{DType::kF32, true, false, w, nullptr, {}};
   out[0].present = true;
-  EXPECT_TRUE(InferShapes("FusedConv", {attrs, in, out}).ok());
+  EXPECT_TRUE(InferShapes(op, {attrs, in, out}).ok());
   return out[0].shape.ToShape().value_or(Shape{0});
 }
 
@@ -144,6 +144,50 @@ TEST(ConvRows, RandomShapes) {
     Check(c, rng);
     if (HasFailure()) return;
   }
+}
+
+void CheckTransposed(const Case& c, std::mt19937& rng, std::vector<int64_t> output_padding = {}) {
+  int64_t depth = c.c / c.group;
+  for (int64_t k : c.kernel) depth *= k;
+  Attrs attrs;
+  attrs.Set("group", c.group);
+  if (!c.stride.empty()) attrs.Set("strides", c.stride);
+  if (!c.dilation.empty()) attrs.Set("dilations", c.dilation);
+  if (!c.pads.empty()) attrs.Set("pads", c.pads);
+  if (!output_padding.empty()) attrs.Set("output_padding", output_padding);
+  const Tensor w = Random(WithSpatial(c.c, c.oc / c.group, c.kernel), rng);
+  CheckRows("ConvTranspose", attrs, {Random(WithSpatial(c.n, c.c, c.in), rng), w, Random({c.oc}, rng)}, depth, Text(c));
+  attrs.Set("activation", std::string("Relu"));
+  for (const char* layout : {"NCHW", "NHWC"}) {
+    attrs.Set("data_layout", std::string(layout));
+    const bool nhwc = layout == std::string("NHWC");
+    Shape x{c.n};
+    if (!nhwc) x.push_back(c.c);
+    for (int64_t d : c.in) x.push_back(d);
+    if (nhwc) x.push_back(c.c);
+    const Shape y = ResultShape(attrs, x, w.shape(), "FusedConvTranspose");
+    CheckRows("FusedConvTranspose", attrs, {Random(x, rng), w, Tensor(), Random(y, rng)}, depth, Text(c) + layout);
+    CheckRows("FusedConvTranspose", attrs, {Random(x, rng), w, Random({c.oc}, rng)}, depth, Text(c) + layout);
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
+TEST(ConvTransposeRows, Windows) {
+  std::mt19937 rng(7);
+  const Case cases[] = {
+      {1, 24, 24, 1, {7, 9}, {2, 2}, {2, 2}, {}, {}},
+      {2, 24, 1, 1, {5, 6}, {2, 2}, {2, 2}, {}, {}},
+      {1, 10, 17, 1, {6, 7}, {3, 3}, {2, 2}, {}, {1, 1, 1, 1}},
+      {1, 10, 17, 1, {6, 7}, {4, 4}, {2, 2}, {}, {1, 1, 1, 1}},
+      {1, 8, 6, 2, {5, 4}, {3, 2}, {1, 3}, {2, 1}, {1, 0, 0, 2}},
+      {1, 6, 6, 6, {5, 4}, {3, 3}, {2, 2}, {}, {1, 1, 1, 1}},
+      {1, 5, 7, 1, {9}, {3}, {4}, {}, {}},
+      {1, 3, 4, 1, {3, 4, 3}, {2, 3, 2}, {2, 1, 2}, {}, {0, 1, 0, 0, 1, 0}},
+      {1, 9, 5, 1, {6, 5}, {2, 2}, {2, 2}, {}, {1, 1, 0, 1}},
+  };
+  for (const Case& c : cases) CheckTransposed(c, rng);
+  CheckTransposed({1, 10, 17, 1, {6, 7}, {3, 3}, {2, 2}, {}, {1, 1, 1, 1}}, rng, {1, 1});
+  CheckTransposed({1, 4, 4, 1, {3, 3}, {2, 2}, {2, 2}, {}, {}}, rng, {1, 1});
 }
 
 TEST(ConvRows, EmptyBatch) {

@@ -1,6 +1,7 @@
 // The AVX-512 micro-kernels: panels of up to 64 columns, tiles of 6 rows (fewer loads per product than 14 x 32).
 // GCC 12 takes the deliberately undefined operands inside its own AVX-512 header for a mistake.
 #pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #include <immintrin.h>
 
 #include "kernels/gemm/act.h"
