@@ -103,7 +103,7 @@ inline void Transpose8(const float* src, int64_t ss, float* dst, int64_t ds) {
 void Pack(const Core& core, const float* k, const float* v, int64_t count, float* keys, float* values) {
   for (int64_t p = 0; p < count; p += kCols, keys += core.dim * kCols) {
     const int64_t n = Least(kCols, count - p);
-    for (int64_t j = 0; j < kCols; j += 8) {
+    for (int64_t j = 0; j < Up(n, kLanes); j += 8) {
       const float* src = k + (p + j) * core.k_step.seq;
       float* dst = keys + j;
       int64_t d = 0;
@@ -210,16 +210,16 @@ void Rescale(const Core& core, const State& st, int64_t b, int64_t h, int64_t fi
     }
     const float sum = Exponents(s, n, max);
     float factor = 1.0f;
-    if (max != st.max[r]) {
+    if (st.max[r] == -__builtin_inff()) {  // o and the sum are still 0
+      factor = 0.0f;
+    } else if (max != st.max[r]) {
       float lanes[kLanes];
       Store(lanes, Exp(Set1(st.max[r] - max)));
       factor = lanes[0];
-      if (j0 > 0) {
-        const V f = Set1(factor);
-        for (int64_t e = 0; e < st.width; e += kLanes) {
-          float* o = st.o + r * st.width + e;
-          Store(o, Mul(Load(o), f));
-        }
+      const V f = Set1(factor);
+      for (int64_t e = 0; e < st.width; e += kLanes) {
+        float* o = st.o + r * st.width + e;
+        Store(o, Mul(Load(o), f));
       }
     }
     st.sum[r] = st.sum[r] * factor + sum;
@@ -238,8 +238,12 @@ void Block(const Core& core, int64_t b, int64_t h, int64_t first, int64_t rows, 
   const int64_t tiles = Up(rows, kRows);
   int64_t from = core.k_len, to = 0;
   for (int64_t r = 0; r < tiles; ++r) {
-    for (int64_t d = 0; d < core.dim; ++d) st.q[r * core.dim + d] = r < rows ? q[r * core.q_step.seq + d] * core.scale : 0.0f;
-    for (int64_t e = 0; e < st.width; ++e) st.o[r * st.width + e] = 0.0f;
+    for (int64_t d = 0; d < core.dim; d += kLanes) {
+      const int64_t n = Least(kLanes, core.dim - d);
+      const V x = r < rows ? LoadPart(q + r * core.q_step.seq + d, n) : Zero();
+      StorePart(st.q + r * core.dim + d, Mul(x, Set1(core.scale)), n);
+    }
+    for (int64_t e = 0; e < st.width; e += kLanes) Store(st.o + r * st.width + e, Zero());
     st.max[r] = -__builtin_inff();
     st.sum[r] = 0;
     if (r >= rows) continue;
@@ -260,8 +264,9 @@ void Block(const Core& core, int64_t b, int64_t h, int64_t first, int64_t rows, 
       Pack(core, k + j0 * core.k_step.seq, v + j0 * core.v_step.seq, n, keys, values);
     }
     for (int64_t p = 0; p < n; p += kCols) {
+      const int64_t vecs = Up(Least(kCols, n - p), kLanes) / kLanes;
       for (int64_t r = 0; r < tiles; r += kRows) {
-        TileOf(kVecs, st.q + r * core.dim, core.dim, kb + p * core.dim, kCols, core.dim, st.s + r * kKeyBlock + p, kKeyBlock,
+        TileOf(vecs, st.q + r * core.dim, core.dim, kb + p * core.dim, kCols, core.dim, st.s + r * kKeyBlock + p, kKeyBlock,
                false);
       }
     }
@@ -295,6 +300,33 @@ float Dot(const float* a, const float* b, int64_t n) {
   return SumLanes(Add(s0, s1));
 }
 
+// o[0, width) = sum over j of p[j] * v[j * step], width <= 4 vectors.
+void WeightedRows(const float* p, const float* v, int64_t step, int64_t n, int64_t width, float* o) {
+  V a0 = Zero(), a1 = Zero(), a2 = Zero(), a3 = Zero();
+  if (width == 4 * kLanes) {
+    for (int64_t j = 0; j < n; ++j, v += step) {
+      const V w = Set1(p[j]);
+      a0 = Fma(w, Load(v), a0);
+      a1 = Fma(w, Load(v + kLanes), a1);
+      a2 = Fma(w, Load(v + 2 * kLanes), a2);
+      a3 = Fma(w, Load(v + 3 * kLanes), a3);
+    }
+    Store(o, a0), Store(o + kLanes, a1), Store(o + 2 * kLanes, a2), Store(o + 3 * kLanes, a3);
+    return;
+  }
+  for (int64_t e = 0; e < width; e += kLanes) {
+    const int64_t k = Least(kLanes, width - e);
+    V even = Zero(), odd = Zero();
+    int64_t j = 0;
+    for (; j + 2 <= n; j += 2) {
+      even = Fma(Set1(p[j]), LoadPart(v + j * step + e, k), even);
+      odd = Fma(Set1(p[j + 1]), LoadPart(v + (j + 1) * step + e, k), odd);
+    }
+    if (j < n) even = Fma(Set1(p[j]), LoadPart(v + j * step + e, k), even);
+    StorePart(o + e, Add(even, odd), k);
+  }
+}
+
 void Few(const Core& core, int64_t b, int64_t g, float* work) {
   const int64_t group = core.heads / core.kv_heads, rows = group * core.q_len, width = Up(core.v_dim, kLanes);
   const int64_t stride = Up(core.k_len, kLanes);
@@ -308,7 +340,6 @@ void Few(const Core& core, int64_t b, int64_t g, float* work) {
     const int64_t h = g * group + r / core.q_len, i = r % core.q_len;
     const float* src = static_cast<const float*>(core.q) + b * core.q_step.batch + h * core.q_step.head + i * core.q_step.seq;
     for (int64_t d = 0; d < core.dim; ++d) q[r * core.dim + d] = src[d] * core.scale;
-    for (int64_t e = 0; e < width; ++e) o[r * width + e] = 0;
     const KeyRange visible = VisibleKeys(core, b, i);
     if (visible.first >= visible.last) continue;
     from = Least(from, visible.first);
@@ -329,14 +360,10 @@ void Few(const Core& core, int64_t b, int64_t g, float* work) {
       for (int64_t j = 0; j < n; ++j) s[r * stride + j] = s[r * stride + j] == max ? 0.0f : s[r * stride + j];
     }
   }
-  for (int64_t j = 0; j < n; ++j) {
-    const float* row = v + (from + j) * core.v_step.seq;
-    for (int64_t e = 0; e < core.v_dim; e += kLanes) {
-      const V x = LoadPart(row + e, Least(kLanes, core.v_dim - e));
-      for (int64_t r = 0; r < rows; ++r) {
-        float* acc = o + r * width + e;
-        Store(acc, Fma(Set1(s[r * stride + j]), x, Load(acc)));
-      }
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t e = 0; e < core.v_dim; e += 4 * kLanes) {
+      WeightedRows(s + r * stride, v + from * core.v_step.seq + e, core.v_step.seq, n, Least(4 * kLanes, core.v_dim - e),
+                   o + r * width + e);
     }
   }
   for (int64_t r = 0; r < rows; ++r) {

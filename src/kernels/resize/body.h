@@ -70,19 +70,42 @@ void Blend(const float* x, int64_t step, const int32_t* index, const float* weig
   }
 }
 
-void GatherRow(const float* x, const int32_t* index, const float* weight, int64_t taps, float* y, int64_t n) {
-  const I lanes = Times(Iota(), static_cast<int32_t>(taps));
+// x[i[lane]] for indices in [first, first + kSpan): a permutation of loaded vectors instead of a gather.
+inline V Near(const float* x, int64_t in, int32_t first, I i) {
+  const int64_t left = in - first;
+#if defined(__AVX512F__)
+  const I local = _mm512_sub_epi32(i, _mm512_set1_epi32(first));
+  if (left >= 2 * kLanes) return _mm512_permutex2var_ps(Load(x + first), local, Load(x + first + kLanes));
+  const V low = LoadPart(x + first, left < kLanes ? left : kLanes);
+  const int64_t more = left - kLanes;
+  const V high = more <= 0 ? Zero() : LoadPart(x + first + kLanes, more < kLanes ? more : kLanes);
+  return _mm512_permutex2var_ps(low, local, high);
+#else
+  const I local = _mm256_sub_epi32(i, _mm256_set1_epi32(first));
+  return _mm256_permutevar8x32_ps(left >= kLanes ? Load(x + first) : LoadPart(x + first, left), local);
+#endif
+}
+#if defined(__AVX512F__)
+constexpr int32_t kSpan = 2 * kLanes;
+#else
+constexpr int32_t kSpan = kLanes;
+#endif
+
+void GatherRow(const float* x, int64_t in, const int32_t* index, const float* weight, int64_t taps, float* y, int64_t n) {
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
     V acc = Zero();
     for (int64_t t = 0; t < taps; ++t) {
-      acc = Fma(Gather(x, GatherI(index + i * taps + t, lanes)), Gather(weight + i * taps + t, lanes), acc);
+      const int32_t* at = index + t * n + i;
+      const bool near = at[kLanes - 1] >= at[0] && at[kLanes - 1] - at[0] < kSpan;
+      const V v = near ? Near(x, in, at[0], LoadI(at)) : Gather(x, LoadI(at));
+      acc = Fma(v, Load(weight + t * n + i), acc);
     }
     Store(y + i, acc);
   }
   for (; i < n; ++i) {
     float acc = 0;
-    for (int64_t t = 0; t < taps; ++t) acc = __builtin_fmaf(x[index[i * taps + t]], weight[i * taps + t], acc);
+    for (int64_t t = 0; t < taps; ++t) acc = __builtin_fmaf(x[index[t * n + i]], weight[t * n + i], acc);
     y[i] = acc;
   }
 }

@@ -9,8 +9,8 @@ namespace tenon::kernels::resize {
 struct ResizeInner {
   /// y[i] = sum over t of weight[t] * x[index[t] * step + i], i < n.
   void (*blend)(const float* x, int64_t step, const int32_t* index, const float* weight, int64_t taps, float* y, int64_t n);
-  /// y[i] = sum over t of weight[i * taps + t] * x[index[i * taps + t]], i < n.
-  void (*gather)(const float* x, const int32_t* index, const float* weight, int64_t taps, float* y, int64_t n);
+  /// y[i] = sum over t of weight[t * n + i] * x[index[t * n + i]], i < n; x has `in` elements; index is monotonic in i.
+  void (*gather)(const float* x, int64_t in, const int32_t* index, const float* weight, int64_t taps, float* y, int64_t n);
   /// y[i] = x[index[i]], i < n.
   void (*pick)(const float* x, const int32_t* index, float* y, int64_t n);
   /// y[i] = x[i >> shift], i < n; shift in 1..3.

@@ -287,6 +287,13 @@ Result<AxisTable> MakeTable(const ResizeParams& params, const Map& map, int64_t 
     }
   }
   t.weight_f32.assign(t.weight.begin(), t.weight.end());
+  t.index_by_tap.resize(t.index.size());
+  t.weight_by_tap.resize(t.index.size());
+  for (int64_t i = 0; i < out * t.taps; ++i) {
+    const auto to = static_cast<size_t>(i % t.taps * out + i / t.taps);
+    t.index_by_tap[to] = t.index[static_cast<size_t>(i)];
+    t.weight_by_tap[to] = t.weight_f32[static_cast<size_t>(i)];
+  }
   return t;
 }
 

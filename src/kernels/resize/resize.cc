@@ -140,7 +140,7 @@ class ResizeKernel final : public Kernel {
         inner_->pick(row, w.index.data(), to, w.out);
       }
     } else if (channels == 1) {
-      inner_->gather(row, w.index.data(), w.weight_f32.data(), w.taps, to, w.out);
+      inner_->gather(row, w.in, w.index_by_tap.data(), w.weight_by_tap.data(), w.taps, to, w.out);
     } else {
       for (int64_t o = 0; o < w.out; ++o) {
         const auto at = static_cast<size_t>(o * w.taps);

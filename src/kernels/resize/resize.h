@@ -45,6 +45,8 @@ struct AxisTable {
   std::vector<int32_t> index;  ///< within [0, in)
   std::vector<double> weight;
   std::vector<float> weight_f32;
+  std::vector<int32_t> index_by_tap;  ///< the same, [taps][out]: for sums over neighbouring outputs
+  std::vector<float> weight_by_tap;
   std::vector<bool> outside;  ///< tf_crop_and_resize: the position takes extrapolation_value; empty otherwise
 };
 

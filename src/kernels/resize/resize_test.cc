@@ -70,6 +70,14 @@ TEST(Resize, AntialiasAndSizes) {
   }
 }
 
+TEST(Resize, FlippedRegion) {
+  const Tensor roi = F({0, 0, 0.9f, 0.95f, 1, 1, 0.1f, 0.05f});
+  for (const char* mode : {"nearest", "linear", "cubic"}) {
+    const Tensor x = RandomF32({1, 2, 20, 40}, 5);
+    EXPECT_EQ(CheckRows("Resize", With(mode, "tf_crop_and_resize"), {x, roi, Tensor(), I({1, 2, 30, 70})}, 1, 1e-5, 1e-5), 2);
+  }
+}
+
 // Field case N01: integers are rounded half to even, not truncated.
 TEST(Resize, N01LinearInt8Rounds) {
   const Tensor x = Tensor::FromVector<int8_t>({1, 1, 1, 3}, {2, 7, 4});
