@@ -56,7 +56,8 @@ std::string Decode(const tenon::HostTensor& probabilities, const std::vector<std
   int64_t last = 0;
   for (int64_t t = 0; t < steps; ++t, p += classes) {
     const int64_t best = std::max_element(p, p + classes) - p;
-    if (best != 0 && best != last && best < static_cast<int64_t>(characters.size())) text += characters[static_cast<size_t>(best)];
+    if (best != 0 && best != last && best < static_cast<int64_t>(characters.size()))
+      text += characters[static_cast<size_t>(best)];
     last = best;
   }
   return text;
@@ -72,7 +73,8 @@ int main(int argc, char** argv) {
   auto session = tenon::OpenModel(argv[1]);
   if (!session.ok()) return Fail(session.status());
   const auto character = (*session)->metadata().find("character");
-  if (character == (*session)->metadata().end()) return Fail({tenon::Code::kBadInput, "the model's metadata has no 'character' list"});
+  if (character == (*session)->metadata().end())
+    return Fail({tenon::Code::kBadInput, "the model's metadata has no 'character' list"});
   auto picture = tenon::ReadPicture(argv[2]);
   if (!picture.ok()) return Fail(picture.status());
   const int width = std::max(1, static_cast<int>(std::ceil(static_cast<double>(kRows) * picture->width / picture->height)));

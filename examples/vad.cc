@@ -44,13 +44,15 @@ tenon::Result<std::vector<float>> ReadWav(const std::string& path) {
     const size_t size = Little(b, at + 4, 4);
     const size_t body = at + 8;
     if (b.compare(at, 4, "fmt ") == 0 && size >= 16 && body + 16 <= b.size()) {
-      format_fits = Little(b, body, 2) == 1 && Little(b, body + 2, 2) == 1 && Little(b, body + 4, 4) == kRate && Little(b, body + 14, 2) == 16;
+      format_fits = Little(b, body, 2) == 1 && Little(b, body + 2, 2) == 1 && Little(b, body + 4, 4) == kRate &&
+                    Little(b, body + 14, 2) == 16;
     }
     if (b.compare(at, 4, "data") == 0) {
       if (!format_fits) return bad("must be 16-bit PCM, mono, 16 kHz");
       const size_t samples = std::min(size, b.size() - body) / 2;
       std::vector<float> out(samples);
-      for (size_t i = 0; i < samples; ++i) out[i] = static_cast<float>(static_cast<int16_t>(Little(b, body + 2 * i, 2))) / 32768.0f;
+      for (size_t i = 0; i < samples; ++i)
+        out[i] = static_cast<float>(static_cast<int16_t>(Little(b, body + 2 * i, 2))) / 32768.0f;
       return out;
     }
     at = body + size + (size & 1);

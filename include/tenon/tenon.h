@@ -27,8 +27,8 @@ const char* tenon_last_error(void);
 int tenon_compile(const char* model, const char* out, const char* options_json);
 
 /* Opens a model: .tenon directly, .onnx compiled on the fly. `options_json` (may be null): the keys of tenon_compile (for models
- * that need compiling) and {"threads": 0, "cores": [0, 1], "memory_limit": 0, "isa": "", "max_cached_shapes": 16, "cache_dir": ""}
- * with "cache_dir": "none" to write nothing. Null on failure. */
+ * that need compiling) and {"threads": 0, "cores": [0, 1], "memory_limit": 0, "isa": "", "max_cached_shapes": 16, "cache_dir":
+ * ""} with "cache_dir": "none" to write nothing. Null on failure. */
 tenon_session* tenon_open(const char* model, const char* options_json);
 void tenon_close(tenon_session* session);
 

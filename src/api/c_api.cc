@@ -89,17 +89,29 @@ nlohmann::json Report(const tenon::Session& session) {
   return {{"threads", session.threads()},
           {"kernels", kernels},
           {"memory",
-           {{"weights", m.weights}, {"packed", m.packed}, {"arena_before", m.arena_before}, {"arena", m.arena}, {"scratch", m.scratch},
-            {"outputs", m.outputs}, {"charged", m.charged}, {"cached_shapes", m.cached_shapes}}}};
+           {{"weights", m.weights},
+            {"packed", m.packed},
+            {"arena_before", m.arena_before},
+            {"arena", m.arena},
+            {"scratch", m.scratch},
+            {"outputs", m.outputs},
+            {"charged", m.charged},
+            {"cached_shapes", m.cached_shapes}}}};
 }
 
 }  // namespace
 
 extern "C" {
 
-const char* tenon_version(void) { return tenon::kVersionString; }
-int tenon_last_error_code(void) { return last_code; }
-const char* tenon_last_error(void) { return last_message.c_str(); }
+const char* tenon_version(void) {
+  return tenon::kVersionString;
+}
+int tenon_last_error_code(void) {
+  return last_code;
+}
+const char* tenon_last_error(void) {
+  return last_message.c_str();
+}
 
 int tenon_compile(const char* model, const char* out, const char* options_json) {
   return Guarded([&]() -> Status {
@@ -126,9 +138,15 @@ tenon_session* tenon_open(const char* model, const char* options_json) {
   return code == 0 ? handle.release() : nullptr;
 }
 
-void tenon_close(tenon_session* session) { delete session; }
-size_t tenon_input_count(const tenon_session* session) { return session->session->inputs().size(); }
-size_t tenon_output_count(const tenon_session* session) { return session->session->outputs().size(); }
+void tenon_close(tenon_session* session) {
+  delete session;
+}
+size_t tenon_input_count(const tenon_session* session) {
+  return session->session->inputs().size();
+}
+size_t tenon_output_count(const tenon_session* session) {
+  return session->session->outputs().size();
+}
 
 int tenon_input_info(const tenon_session* session, size_t index, tenon_tensor_info* info) {
   return FillInfo(session->session->inputs(), session->input_dims, index, info);
@@ -144,7 +162,8 @@ const char* tenon_metadata(const tenon_session* session, const char* key) {
 }
 
 tenon_value* tenon_tensor(int32_t dtype, const int64_t* shape, size_t rank, const void* data, size_t bytes) {
-  if (!tenon::IsValidDType(dtype) || static_cast<tenon::DType>(dtype) == tenon::DType::kString || (rank > 0 && shape == nullptr)) {
+  if (!tenon::IsValidDType(dtype) || static_cast<tenon::DType>(dtype) == tenon::DType::kString ||
+      (rank > 0 && shape == nullptr)) {
     Fail({Code::kUsage, "not a plain element type, or no shape"});
     return nullptr;
   }
@@ -177,11 +196,21 @@ tenon_value* tenon_sequence(int32_t dtype, const tenon_value* const* items, size
   return NewValue(std::move(t));
 }
 
-void tenon_value_free(tenon_value* value) { delete value; }
-int32_t tenon_value_dtype(const tenon_value* value) { return static_cast<int32_t>(value->tensor.dtype); }
-int32_t tenon_value_is_sequence(const tenon_value* value) { return value->tensor.is_sequence ? 1 : 0; }
-size_t tenon_value_rank(const tenon_value* value) { return value->tensor.shape.size(); }
-const int64_t* tenon_value_shape(const tenon_value* value) { return value->tensor.shape.data(); }
+void tenon_value_free(tenon_value* value) {
+  delete value;
+}
+int32_t tenon_value_dtype(const tenon_value* value) {
+  return static_cast<int32_t>(value->tensor.dtype);
+}
+int32_t tenon_value_is_sequence(const tenon_value* value) {
+  return value->tensor.is_sequence ? 1 : 0;
+}
+size_t tenon_value_rank(const tenon_value* value) {
+  return value->tensor.shape.size();
+}
+const int64_t* tenon_value_shape(const tenon_value* value) {
+  return value->tensor.shape.data();
+}
 
 const void* tenon_value_data(const tenon_value* value, size_t* bytes) {
   if (bytes != nullptr) *bytes = value->tensor.bytes;
@@ -221,7 +250,9 @@ int tenon_run(tenon_session* session, const char* const* input_names, const teno
   });
 }
 
-void tenon_cancel(tenon_session* session) { session->cancel.Cancel(); }
+void tenon_cancel(tenon_session* session) {
+  session->cancel.Cancel();
+}
 
 int tenon_carry_state(tenon_session* session, const char* output, const char* input) {
   return Guarded([&]() -> Status {
@@ -230,14 +261,20 @@ int tenon_carry_state(tenon_session* session, const char* output, const char* in
   });
 }
 
-void tenon_reset_state(tenon_session* session) { session->session->ResetState(); }
-void tenon_trim(tenon_session* session) { session->session->Trim(); }
+void tenon_reset_state(tenon_session* session) {
+  session->session->ResetState();
+}
+void tenon_trim(tenon_session* session) {
+  session->session->Trim();
+}
 
 char* tenon_session_report(const tenon_session* session) {
   const std::string text = Report(*session->session).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   return strdup(text.c_str());
 }
 
-void tenon_free(char* text) { free(text); }
+void tenon_free(char* text) {
+  free(text);
+}
 
 }  // extern "C"

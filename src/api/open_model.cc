@@ -52,7 +52,8 @@ Result<std::string> CacheDirectory(const std::string& wish) {
   return dir.string();
 }
 
-Result<std::unique_ptr<Session>> CompileAndOpen(const std::string& model, const CompileOptions& options, const SessionOptions& session_options) {
+Result<std::unique_ptr<Session>> CompileAndOpen(const std::string& model, const CompileOptions& options,
+                                                const SessionOptions& session_options) {
   hw::Team team(hw::DetectCpuAllowance().threads);
   team.Enter();
   CompileReport report;
@@ -64,8 +65,8 @@ Result<std::unique_ptr<Session>> CompileAndOpen(const std::string& model, const 
 
 }  // namespace
 
-Result<std::unique_ptr<Session>> OpenModel(const std::string& model, const CompileOptions& options, const SessionOptions& session_options,
-                                           const std::string& cache_dir) {
+Result<std::unique_ptr<Session>> OpenModel(const std::string& model, const CompileOptions& options,
+                                           const SessionOptions& session_options, const std::string& cache_dir) {
   if (artifact::LooksLikeArtifact(model) || model.ends_with(".tenon")) return Session::Open(model, session_options);
   if (cache_dir == "none") return CompileAndOpen(model, options, session_options);
   TENON_ASSIGN_OR_RETURN(const std::string directory, CacheDirectory(cache_dir));

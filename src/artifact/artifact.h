@@ -20,17 +20,17 @@ namespace tenon::artifact {
 struct WriteOptions {
   bool external_weights = false;
   std::map<std::string, std::string> provenance;
-  std::string report;                        ///< JSON text shown by `tenon inspect`
+  std::string report;  ///< JSON text shown by `tenon inspect`
 };
 
 /// Writes `program` to `path`; nothing is left behind on failure. kResourceLimit: disk full; kBadInput: cannot be written there.
 Status Write(const Program& program, const std::string& path, const WriteOptions& options);
 
 struct Artifact {
-  Program program;                           ///< constants point into `weights`, which they keep alive
+  Program program;  ///< constants point into `weights`, which they keep alive
   std::map<std::string, std::string> provenance;
   std::string report;
-  std::shared_ptr<MappedFile> weights;       ///< null when there are none
+  std::shared_ptr<MappedFile> weights;  ///< null when there are none
 };
 
 /// Runs fn(i) for i in [0, n), possibly in parallel; used to spread digest checks over the caller's threads.

@@ -15,8 +15,8 @@ namespace fs = std::filesystem;
 class ArtifactTest : public testing::Test {
  protected:
   void SetUp() override {
-    dir_ = fs::temp_directory_path() / fmt::format("tenon_artifact_{}_{}", getpid(),
-                                                   testing::UnitTest::GetInstance()->current_test_info()->name());
+    dir_ = fs::temp_directory_path() /
+           fmt::format("tenon_artifact_{}_{}", getpid(), testing::UnitTest::GetInstance()->current_test_info()->name());
     fs::create_directories(dir_);
   }
   void TearDown() override { fs::remove_all(dir_); }

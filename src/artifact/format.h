@@ -38,7 +38,9 @@ inline Digest Sha256(const void* data, size_t size) {
   return d;
 }
 
-inline Digest HeaderDigest(const Header& h) { return Sha256(&h, offsetof(Header, header_digest)); }
+inline Digest HeaderDigest(const Header& h) {
+  return Sha256(&h, offsetof(Header, header_digest));
+}
 
 }  // namespace tenon::artifact
 

@@ -11,7 +11,9 @@ namespace {
 constexpr int kMaxDepth = 32;   // nesting of bodies
 constexpr size_t kMaxTables = size_t{1} << 24;
 
-std::string Text(const flatbuffers::String* s) { return s == nullptr ? std::string() : s->str(); }
+std::string Text(const flatbuffers::String* s) {
+  return s == nullptr ? std::string() : s->str();
+}
 
 class Reader {
  public:
@@ -165,9 +167,11 @@ Result<Header> ReadHeader(const MappedFile& file) {
   if (file.size() < sizeof(h)) return BadInput("truncated: {} bytes, the header alone has {}", file.size(), sizeof(h));
   TENON_RETURN_IF_ERROR(file.ReadAt(0, &h, sizeof(h)));
   if (h.magic != kMagic) return BadInput("not a .tenon file");
-  if (h.version != kVersion) return BadInput("format version {}; this build reads version {}; compile the model again", h.version, kVersion);
+  if (h.version != kVersion)
+    return BadInput("format version {}; this build reads version {}; compile the model again", h.version, kVersion);
   if (h.header_digest != HeaderDigest(h)) return BadInput("damaged: the header does not match its digest");
-  if (h.metadata_bytes > kMaxMetadataBytes || h.metadata_offset > file.size() || h.metadata_bytes > file.size() - h.metadata_offset) {
+  if (h.metadata_bytes > kMaxMetadataBytes || h.metadata_offset > file.size() ||
+      h.metadata_bytes > file.size() - h.metadata_offset) {
     return BadInput("truncated: metadata ends at {}, the file at {}", h.metadata_offset + h.metadata_bytes, file.size());
   }
   return h;

@@ -30,12 +30,14 @@ class Validator {
   }
   Status Use(ValueIndex v) const {
     TENON_RETURN_IF_ERROR(InRange(v));
-    if (!defined_[static_cast<size_t>(v)]) return BadInput("value '{}' is used before it is produced", p_.values[static_cast<size_t>(v)].name);
+    if (!defined_[static_cast<size_t>(v)])
+      return BadInput("value '{}' is used before it is produced", p_.values[static_cast<size_t>(v)].name);
     return Status::Ok();
   }
   Status Define(ValueIndex v, const char* what) {
     TENON_RETURN_IF_ERROR(InRange(v));
-    if (defined_[static_cast<size_t>(v)]) return BadInput("value '{}' is {} and produced elsewhere too", p_.values[static_cast<size_t>(v)].name, what);
+    if (defined_[static_cast<size_t>(v)])
+      return BadInput("value '{}' is {} and produced elsewhere too", p_.values[static_cast<size_t>(v)].name, what);
     defined_[static_cast<size_t>(v)] = true;
     return Status::Ok();
   }
@@ -57,6 +59,8 @@ class Validator {
 
 }  // namespace
 
-Status Validate(const Program& program) { return Validator(program).Run(); }
+Status Validate(const Program& program) {
+  return Validator(program).Run();
+}
 
 }  // namespace tenon::artifact

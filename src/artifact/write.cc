@@ -123,8 +123,8 @@ class Serializer {
       TENON_ASSIGN_OR_RETURN(constant, PutTensor(v.constant));
     }
     const auto dims_offset = PutStrings(dims.data(), dims.size());
-    return fb::CreateValue(b_, b_.CreateString(v.name), static_cast<int32_t>(v.dtype), v.is_sequence, v.shape.has_rank(), dims_offset,
-                           constant);
+    return fb::CreateValue(b_, b_.CreateString(v.name), static_cast<int32_t>(v.dtype), v.is_sequence, v.shape.has_rank(),
+                           dims_offset, constant);
   }
 
   Result<Offset<fb::Attr>> PutAttr(const std::string& name, const AttrValue& value) {

@@ -83,7 +83,9 @@ Dim operator+(const Dim& a, const Dim& b) {
   return r;
 }
 
-Dim operator-(const Dim& a, const Dim& b) { return a + Dim(-1) * b; }
+Dim operator-(const Dim& a, const Dim& b) {
+  return a + Dim(-1) * b;
+}
 
 Dim operator*(const Dim& a, const Dim& b) {
   if (a.Is(0) || b.Is(0)) return Dim(0);
@@ -135,7 +137,9 @@ Dim Dim::FloorDiv(const Dim& a, const Dim& b) {
   return Symbol(fmt::format("floor({}/{})", Operand(a), Operand(b)));
 }
 
-Dim Dim::CeilDiv(const Dim& a, const Dim& b) { return Dim(0) - FloorDiv(Dim(0) - a, b); }
+Dim Dim::CeilDiv(const Dim& a, const Dim& b) {
+  return Dim(0) - FloorDiv(Dim(0) - a, b);
+}
 
 Dim Dim::Max(const Dim& a, const Dim& b) {
   if (a.is_const() && b.is_const()) return {std::max(a.constant_, b.constant_)};

@@ -84,9 +84,7 @@ class SymShape {
   /// "[n,3,2*h]"; "[...]" for unknown rank.
   std::string ToString() const;
 
-  friend bool operator==(const SymShape& a, const SymShape& b) {
-    return a.has_rank_ == b.has_rank_ && a.dims_ == b.dims_;
-  }
+  friend bool operator==(const SymShape& a, const SymShape& b) { return a.has_rank_ == b.has_rank_ && a.dims_ == b.dims_; }
 
  private:
   bool has_rank_ = false;

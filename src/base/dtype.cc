@@ -72,7 +72,9 @@ std::optional<DType> DTypeFromName(std::string_view name) {
   return std::nullopt;
 }
 
-bool IsValidDType(int32_t raw) { return raw >= 1 && static_cast<size_t>(raw) <= kRows.size(); }
+bool IsValidDType(int32_t raw) {
+  return raw >= 1 && static_cast<size_t>(raw) <= kRows.size();
+}
 
 int DTypeBits(DType t) {
   const Row* r = Find(t);

@@ -13,9 +13,9 @@ namespace tenon {
 
 template <typename T>
 struct DTypeOf;
-#define TENON_DTYPE_OF(cpp, dtype)              \
-  template <>                                   \
-  struct DTypeOf<cpp> {                         \
+#define TENON_DTYPE_OF(cpp, dtype)               \
+  template <>                                    \
+  struct DTypeOf<cpp> {                          \
     static constexpr DType value = DType::dtype; \
   }
 TENON_DTYPE_OF(float, kF32);

@@ -54,7 +54,9 @@ constexpr uint16_t F32ToBF16Bits(float f) {
   return static_cast<uint16_t>((x + 0x7fffu + ((x >> 16) & 1)) >> 16);
 }
 
-constexpr float BF16BitsToF32(uint16_t b) { return std::bit_cast<float>(static_cast<uint32_t>(b) << 16); }
+constexpr float BF16BitsToF32(uint16_t b) {
+  return std::bit_cast<float>(static_cast<uint32_t>(b) << 16);
+}
 
 struct Half {
   uint16_t bits = 0;

@@ -47,7 +47,7 @@ Result<std::shared_ptr<MappedFile>> MappedFile::Open(const std::string& path, bo
   file->path_ = path;
   file->fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | (follow_links ? 0 : O_NOFOLLOW));
   if (file->fd_ < 0) return OpenFailed(path);
-  struct stat st {};
+  struct stat st{};
   if (fstat(file->fd_, &st) != 0) return OpenFailed(path);
   if (!S_ISREG(st.st_mode)) return BadInput("'{}' is not a regular file", path);
   if (!allow_hard_links && st.st_nlink > 1) {
@@ -130,7 +130,9 @@ Status AtomicFile::Failed(const char* what) const {
   return Usage("cannot {} '{}'; {}", what, path_, std::strerror(e));
 }
 
-Status AtomicFile::Append(const void* data, size_t size) { return WriteAt(size_, data, size); }
+Status AtomicFile::Append(const void* data, size_t size) {
+  return WriteAt(size_, data, size);
+}
 
 Status AtomicFile::WriteAt(uint64_t offset, const void* data, size_t size) {
   const auto* p = static_cast<const char*>(data);

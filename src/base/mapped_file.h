@@ -17,7 +17,8 @@ class MappedFile {
  public:
   /// Refuses what is not a regular file; never waits for a writer of a pipe. `follow_links` false: a symlink in the last
   /// component is refused; `allow_hard_links` false: a file with a second name is (it may come from anywhere).
-  static Result<std::shared_ptr<MappedFile>> Open(const std::string& path, bool follow_links = true, bool allow_hard_links = true);
+  static Result<std::shared_ptr<MappedFile>> Open(const std::string& path, bool follow_links = true,
+                                                  bool allow_hard_links = true);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
@@ -54,7 +55,8 @@ class AtomicFile {
   Status Commit();
 
  private:
-  AtomicFile(std::string path, std::string temporary, int fd) : path_(std::move(path)), temporary_(std::move(temporary)), fd_(fd) {}
+  AtomicFile(std::string path, std::string temporary, int fd)
+      : path_(std::move(path)), temporary_(std::move(temporary)), fd_(fd) {}
   Status Failed(const char* what) const;
   std::string path_;
   std::string temporary_;

@@ -47,22 +47,20 @@ std::string_view CodeName(Code code);
 #define TENON_CONCAT_INNER(a, b) a##b
 #define TENON_CONCAT(a, b) TENON_CONCAT_INNER(a, b)
 
-#define TENON_RETURN_IF_ERROR(expr)                    \
-  do {                                                 \
-    ::tenon::Status tenon_status = (expr);             \
-    if (!tenon_status.ok()) return tenon_status;       \
+#define TENON_RETURN_IF_ERROR(expr)              \
+  do {                                           \
+    ::tenon::Status tenon_status = (expr);       \
+    if (!tenon_status.ok()) return tenon_status; \
   } while (0)
 
-#define TENON_ASSIGN_OR_RETURN_IMPL(result, lhs, expr)    \
-  auto result = (expr);                                   \
+#define TENON_ASSIGN_OR_RETURN_IMPL(result, lhs, expr)     \
+  auto result = (expr);                                    \
   if (!result.ok()) return std::move(result).TakeStatus(); \
   lhs = std::move(result).value()
 /// `TENON_ASSIGN_OR_RETURN(auto x, F());`
-#define TENON_ASSIGN_OR_RETURN(lhs, expr) \
-  TENON_ASSIGN_OR_RETURN_IMPL(TENON_CONCAT(tenon_result_, __LINE__), lhs, expr)
+#define TENON_ASSIGN_OR_RETURN(lhs, expr) TENON_ASSIGN_OR_RETURN_IMPL(TENON_CONCAT(tenon_result_, __LINE__), lhs, expr)
 
 /// For our own bugs only: prints and aborts. Never on outside input.
-#define CHECK(condition) \
-  (static_cast<bool>(condition) ? (void)0 : ::tenon::CheckFailed(__FILE__, __LINE__, #condition))
+#define CHECK(condition) (static_cast<bool>(condition) ? (void)0 : ::tenon::CheckFailed(__FILE__, __LINE__, #condition))
 
 #endif  // TENON_BASE_STATUS_H_

@@ -1,5 +1,5 @@
-// tenon bench: throughput and latency percentiles, closed loop (each worker sends the next request when the last one is answered) or
-// open loop (--rate: requests arrive at a fixed rate, and latency counts from when a request was due).
+// tenon bench: throughput and latency percentiles, closed loop (each worker sends the next request when the last one is answered)
+// or open loop (--rate: requests arrive at a fixed rate, and latency counts from when a request was due).
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -26,7 +26,7 @@ struct Options {
 };
 
 struct Latencies {
-  std::vector<double> ms;   // sorted
+  std::vector<double> ms;  // sorted
   double wall_s = 0;
 
   double At(double p) const {
@@ -117,11 +117,13 @@ Status Run(Options& options, Context& context) {
   }
   std::vector<std::unique_ptr<Session>> sessions;
   for (int i = 0; i < options.concurrency; ++i) {
-    TENON_ASSIGN_OR_RETURN(auto session, OpenModel(options.model.model, options.model.compile, options.model.session, options.model.cache_dir));
+    TENON_ASSIGN_OR_RETURN(auto session,
+                           OpenModel(options.model.model, options.model.compile, options.model.session, options.model.cache_dir));
     sessions.push_back(std::move(session));
   }
   Json results = Json::array();
-  std::vector<std::vector<std::string>> table = {{"batch", "runs", "throughput/s", "mean ms", "median", "p90", "p95", "p99", "min", "max", "cv %"}};
+  std::vector<std::vector<std::string>> table = {
+      {"batch", "runs", "throughput/s", "mean ms", "median", "p90", "p95", "p99", "min", "max", "cv %"}};
   bool noisy = false;
   for (int64_t batch : batches) {
     TENON_ASSIGN_OR_RETURN(const auto inputs, options.inputs.Load(*sessions[0], batch, context));
@@ -132,13 +134,27 @@ Status Run(Options& options, Context& context) {
     const int64_t samples = batch > 0 ? batch : shown;
     const double throughput = static_cast<double>(l.ms.size()) * static_cast<double>(std::max<int64_t>(1, samples)) / l.wall_s;
     noisy |= l.Cv() > 0.01;
-    results.push_back({{"model", options.model.model}, {"precision", "f32"}, {"batch", samples}, {"threads", sessions[0]->threads()},
-                       {"concurrency", options.concurrency}, {"shapes", ShapesJson(inputs)}, {"runs", l.ms.size()}, {"throughput_per_s", throughput},
-                       {"latency_ms", {{"min", l.ms.front()}, {"mean", l.Mean()}, {"median", l.At(0.5)}, {"p90", l.At(0.9)}, {"p95", l.At(0.95)},
-                                       {"p99", l.At(0.99)}, {"max", l.ms.back()}, {"cv", l.Cv()}}}});
+    results.push_back({{"model", options.model.model},
+                       {"precision", "f32"},
+                       {"batch", samples},
+                       {"threads", sessions[0]->threads()},
+                       {"concurrency", options.concurrency},
+                       {"shapes", ShapesJson(inputs)},
+                       {"runs", l.ms.size()},
+                       {"throughput_per_s", throughput},
+                       {"latency_ms",
+                        {{"min", l.ms.front()},
+                         {"mean", l.Mean()},
+                         {"median", l.At(0.5)},
+                         {"p90", l.At(0.9)},
+                         {"p95", l.At(0.95)},
+                         {"p99", l.At(0.99)},
+                         {"max", l.ms.back()},
+                         {"cv", l.Cv()}}}});
     const auto ms = [](double v) { return fmt::format("{:.3f}", v); };
-    table.push_back({std::to_string(samples), std::to_string(l.ms.size()), fmt::format("{:.1f}", throughput), ms(l.Mean()), ms(l.At(0.5)), ms(l.At(0.9)),
-                     ms(l.At(0.95)), ms(l.At(0.99)), ms(l.ms.front()), ms(l.ms.back()), fmt::format("{:.1f}", 100 * l.Cv())});
+    table.push_back({std::to_string(samples), std::to_string(l.ms.size()), fmt::format("{:.1f}", throughput), ms(l.Mean()),
+                     ms(l.At(0.5)), ms(l.At(0.9)), ms(l.At(0.95)), ms(l.At(0.99)), ms(l.ms.front()), ms(l.ms.back()),
+                     fmt::format("{:.1f}", 100 * l.Cv())});
   }
   context.Document({{"results", results}, {"machine", MachineJson()}});
   context.Say(Table(table));
@@ -150,19 +166,25 @@ Status Run(Options& options, Context& context) {
 }  // namespace
 
 Command Make_bench() {
-  return {"bench", "measure throughput and latency", "tenon bench model.onnx --shape x=1x3x48x320 --batch 1,8 --threads 2", [](CLI::App& app) {
-            auto options = std::make_shared<Options>();
-            options->model.AddModel(app);
-            options->inputs.Add(app);
-            app.add_option("--batch", options->batches, "Batch sizes to try, as 1,8; 0: as the shapes say")->capture_default_str();
-            app.add_option("--duration", options->duration, "Time per measurement")->capture_default_str()->envname("TENON_DURATION");
-            app.add_option("--warmup", options->warmup, "Time before it")->capture_default_str()->envname("TENON_WARMUP");
-            app.add_option("--concurrency", options->concurrency, "Sessions that send requests at once")->capture_default_str()->check(CLI::Range(1, 256));
-            app.add_option("--rate", options->rate, "Open loop: requests per second; 0: closed loop")->capture_default_str()->check(CLI::NonNegativeNumber);
-            options->model.AddCompile(app);
-            options->model.AddSession(app);
-            return [options](Context& context) { return Run(*options, context); };
-          }};
+  return {
+      "bench", "measure throughput and latency", "tenon bench model.onnx --shape x=1x3x48x320 --batch 1,8 --threads 2",
+      [](CLI::App& app) {
+        auto options = std::make_shared<Options>();
+        options->model.AddModel(app);
+        options->inputs.Add(app);
+        app.add_option("--batch", options->batches, "Batch sizes to try, as 1,8; 0: as the shapes say")->capture_default_str();
+        app.add_option("--duration", options->duration, "Time per measurement")->capture_default_str()->envname("TENON_DURATION");
+        app.add_option("--warmup", options->warmup, "Time before it")->capture_default_str()->envname("TENON_WARMUP");
+        app.add_option("--concurrency", options->concurrency, "Sessions that send requests at once")
+            ->capture_default_str()
+            ->check(CLI::Range(1, 256));
+        app.add_option("--rate", options->rate, "Open loop: requests per second; 0: closed loop")
+            ->capture_default_str()
+            ->check(CLI::NonNegativeNumber);
+        options->model.AddCompile(app);
+        options->model.AddSession(app);
+        return [options](Context& context) { return Run(*options, context); };
+      }};
 }
 
 }  // namespace tenon::cli

@@ -16,7 +16,9 @@ void Context::Document(const Json& document) const {
   if (json) fmt::print("{}\n", Dump(document));
 }
 
-std::string Dump(const Json& document) { return document.dump(2, ' ', false, Json::error_handler_t::replace); }
+std::string Dump(const Json& document) {
+  return document.dump(2, ' ', false, Json::error_handler_t::replace);
+}
 
 std::vector<Command> AllCommands() {
   return {

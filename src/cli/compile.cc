@@ -19,7 +19,11 @@ Json ToJson(const CompileReport& report) {
   for (const PassReport& p : report.passes) {
     passes.push_back({{"name", p.name}, {"ms", p.ms}, {"changes", p.changes}, {"refusals", p.refusals}});
   }
-  return {{"passes", passes}, {"ops", report.ops}, {"notes", report.notes}, {"import_ms", report.import_ms}, {"total_ms", report.total_ms}};
+  return {{"passes", passes},
+          {"ops", report.ops},
+          {"notes", report.notes},
+          {"import_ms", report.import_ms},
+          {"total_ms", report.total_ms}};
 }
 
 // Everything but the writing: does it import, is every operator supported?
@@ -56,7 +60,8 @@ Status Run(Options& options, Context& context) {
 }  // namespace
 
 Command Make_compile() {
-  return {"compile", "compile a model into an artifact", "tenon compile model.onnx -o model.tenon --input-shape x:1..8,3,48,w", [](CLI::App& app) {
+  return {"compile", "compile a model into an artifact", "tenon compile model.onnx -o model.tenon --input-shape x:1..8,3,48,w",
+          [](CLI::App& app) {
             auto options = std::make_shared<Options>();
             options->model.AddModel(app);
             app.add_option("-o,--output", options->output, "The artifact to write");

@@ -27,7 +27,8 @@ std::string Bash(const Parser& parser, bool zsh) {
   }
   std::string text = zsh ? "autoload -U +X bashcompinit && bashcompinit\n" : "";
   text += "_tenon() {\n  local current=\"${COMP_WORDS[COMP_CWORD]}\" words=\"\"\n";
-  text += "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n    COMPREPLY=($(compgen -W \"" + Joined(names) + "\" -- \"$current\"))\n    return\n  fi\n";
+  text += "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n    COMPREPLY=($(compgen -W \"" + Joined(names) +
+          "\" -- \"$current\"))\n    return\n  fi\n";
   text += "  case \"${COMP_WORDS[1]}\" in\n" + cases + "    help) words=\"" + Joined(names) + "\" ;;\n  esac\n";
   text += "  case \"$current\" in\n    -*) COMPREPLY=($(compgen -W \"$words\" -- \"$current\")) ;;\n";
   text += "    *) COMPREPLY=($(compgen -f -- \"$current\")) ;;\n  esac\n}\ncomplete -o filenames -F _tenon tenon\n";
@@ -42,7 +43,8 @@ std::string Fish(const Parser& parser) {
       for (const std::string& name : option->get_lnames()) {
         std::string description = option->get_description();
         std::erase(description, '\'');
-        text += fmt::format("complete -c tenon -n '__fish_seen_subcommand_from {}' -l {} -d '{}'\n", app->get_name(), name, description);
+        text += fmt::format("complete -c tenon -n '__fish_seen_subcommand_from {}' -l {} -d '{}'\n", app->get_name(), name,
+                            description);
       }
     }
   }
@@ -60,7 +62,8 @@ Status Run(const std::string& shell, Context& context) {
 }  // namespace
 
 Command Make_completion() {
-  return {"completion", "print a completion script for a shell", "tenon completion bash > /etc/bash_completion.d/tenon", [](CLI::App& app) {
+  return {"completion", "print a completion script for a shell", "tenon completion bash > /etc/bash_completion.d/tenon",
+          [](CLI::App& app) {
             auto shell = std::make_shared<std::string>();
             app.add_option("SHELL", *shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
             return [shell](Context& context) { return Run(*shell, context); };

@@ -31,8 +31,10 @@ Finding CheckCpus() {
 Finding CheckIsa() {
   const auto active = hw::ActiveIsa();
   if (!active.ok()) return {"isa", "warning", active.status().message(), ""};
-  if (*active != hw::DetectIsa()) return {"isa", "note", hw::IsaToString(*active), "TENON_ISA leaves out part of " + hw::IsaToString(hw::DetectIsa())};
-  if ((*active & hw::kAvx2) == 0) return {"isa", "warning", hw::IsaToString(*active), "no AVX2: kernels run their portable versions"};
+  if (*active != hw::DetectIsa())
+    return {"isa", "note", hw::IsaToString(*active), "TENON_ISA leaves out part of " + hw::IsaToString(hw::DetectIsa())};
+  if ((*active & hw::kAvx2) == 0)
+    return {"isa", "warning", hw::IsaToString(*active), "no AVX2: kernels run their portable versions"};
   return {"isa", "ok", hw::IsaToString(*active), ""};
 }
 
@@ -46,7 +48,8 @@ Finding CheckGovernor() {
 Finding CheckHugePages() {
   const auto mode = ReadLine("/sys/kernel/mm/transparent_hugepage/enabled");
   if (!mode) return {"huge pages", "ok", "not shown by this system", ""};
-  if (mode->find("[never]") != std::string::npos) return {"huge pages", "note", *mode, "'madvise' or 'always' lowers the cost of large activations"};
+  if (mode->find("[never]") != std::string::npos)
+    return {"huge pages", "note", *mode, "'madvise' or 'always' lowers the cost of large activations"};
   return {"huge pages", "ok", *mode, ""};
 }
 
@@ -60,7 +63,8 @@ Finding CheckSwap() {
     return lines > 1;
   }();
   if (!swaps) return {"swap", "ok", "no swap", ""};
-  return {"swap", "note", "swappiness " + swappiness.value_or("?"), "weights that are swapped out cost seconds: vm.swappiness=10 or less"};
+  return {"swap", "note", "swappiness " + swappiness.value_or("?"),
+          "weights that are swapped out cost seconds: vm.swappiness=10 or less"};
 }
 
 Finding CheckNuma() {
@@ -80,12 +84,14 @@ Finding CheckMemory() {
     if (key == "MemAvailable:") available = kib * 1024;
   }
   const auto limit = ReadLine("/sys/fs/cgroup/memory.max");
-  const std::string cgroup = limit && *limit != "max" ? ", cgroup limit " + Bytes(std::strtoull(limit->c_str(), nullptr, 10)) : "";
+  const std::string cgroup =
+      limit && *limit != "max" ? ", cgroup limit " + Bytes(std::strtoull(limit->c_str(), nullptr, 10)) : "";
   return {"memory", "ok", Bytes(available) + " available" + cgroup, ""};
 }
 
 Status Run(Context& context) {
-  const std::vector<Finding> findings = {CheckCpus(), CheckIsa(), CheckGovernor(), CheckHugePages(), CheckSwap(), CheckNuma(), CheckMemory()};
+  const std::vector<Finding> findings = {CheckCpus(), CheckIsa(),  CheckGovernor(), CheckHugePages(),
+                                         CheckSwap(), CheckNuma(), CheckMemory()};
   Json rows = Json::array();
   std::vector<std::vector<std::string>> table = {{"check", "state", "found", "advice"}};
   for (const Finding& f : findings) {
@@ -100,7 +106,8 @@ Status Run(Context& context) {
 }  // namespace
 
 Command Make_doctor() {
-  return {"doctor", "check this machine for what costs speed", "tenon doctor", [](CLI::App&) { return [](Context& context) { return Run(context); }; }};
+  return {"doctor", "check this machine for what costs speed", "tenon doctor",
+          [](CLI::App&) { return [](Context& context) { return Run(context); }; }};
 }
 
 }  // namespace tenon::cli

@@ -123,7 +123,8 @@ Result<Tensor> MakeUp(const std::string& kind, const TensorInfo& info, const Sha
   return t;
 }
 
-Result<std::map<std::string, std::string>> ParsePairs(const std::vector<std::string>& texts, const char* flag, const Session& session) {
+Result<std::map<std::string, std::string>> ParsePairs(const std::vector<std::string>& texts, const char* flag,
+                                                      const Session& session) {
   std::map<std::string, std::string> pairs;
   for (const std::string& text : texts) {
     // Input names may hold '=': take the longest that is one.
@@ -140,7 +141,8 @@ Result<std::map<std::string, std::string>> ParsePairs(const std::vector<std::str
       if (text.find('=') == std::string::npos) return Usage("{} '{}'; allowed: NAME=VALUE", flag, text);
       return Usage("{} '{}'; unknown input '{}'; the model takes {}", flag, text, text.substr(0, text.find('=')), known);
     }
-    if (!pairs.emplace(text.substr(0, cut), text.substr(cut + 1)).second) return Usage("{} for '{}' is given twice", flag, text.substr(0, cut));
+    if (!pairs.emplace(text.substr(0, cut), text.substr(cut + 1)).second)
+      return Usage("{} for '{}' is given twice", flag, text.substr(0, cut));
   }
   return pairs;
 }
@@ -190,7 +192,8 @@ class Loader {
     if (wish) {
       shape = *wish;
     } else {
-      if (info.dims.size() > static_cast<size_t>(kMaxRank)) return Unsupported("input '{}' has rank {}", info.name, info.dims.size());
+      if (info.dims.size() > static_cast<size_t>(kMaxRank))
+        return Unsupported("input '{}' has rank {}", info.name, info.dims.size());
       for (size_t i = 0; i < info.dims.size(); ++i) {
         const auto fixed = FixedExtent(info.dims[i]);
         // One symbol has one value in all inputs.
@@ -200,9 +203,12 @@ class Loader {
     }
     if (batch_ > 0 && shape.rank() > 0 && !(info.has_rank && !info.dims.empty() && FixedExtent(info.dims[0]))) shape[0] = batch_;
     if (info.has_rank) {
-      for (size_t i = 0; i < info.dims.size() && i < static_cast<size_t>(shape.rank()); ++i) symbols_[info.dims[i]] = shape[static_cast<int>(i)];
+      for (size_t i = 0; i < info.dims.size() && i < static_cast<size_t>(shape.rank()); ++i)
+        symbols_[info.dims[i]] = shape[static_cast<int>(i)];
     }
-    if (!free.empty() && batch_ >= 0) context_.Note(fmt::format("input '{}' runs with shape {}; --shape {}=... sets {}", info.name, shape.ToString(), info.name, free));
+    if (!free.empty() && batch_ >= 0)
+      context_.Note(
+          fmt::format("input '{}' runs with shape {}; --shape {}=... sets {}", info.name, shape.ToString(), info.name, free));
     return shape;
   }
 

@@ -39,7 +39,8 @@ TensorInfo InfoOf(const std::string& name, DType dtype, bool is_sequence, const 
 std::string InfoText(const TensorInfo& info) {
   std::string shape;
   for (const std::string& d : info.dims) shape += (shape.empty() ? "" : ", ") + d;
-  return fmt::format("{}  {}{}  [{}]", info.name, info.is_sequence ? "sequence of " : "", DTypeName(info.dtype), info.has_rank ? shape : "...");
+  return fmt::format("{}  {}{}  [{}]", info.name, info.is_sequence ? "sequence of " : "", DTypeName(info.dtype),
+                     info.has_rank ? shape : "...");
 }
 
 void CountSteps(const artifact::Program& p, std::map<std::string, int>* ops) {
@@ -89,7 +90,8 @@ Summary SummaryOf(const artifact::Artifact& a) {
 }
 
 Json ToJson(const Summary& s) {
-  Json document = {{"inputs", Json::array()}, {"outputs", Json::array()}, {"ops", s.ops}, {"passes", s.passes}, {"metadata", s.metadata}};
+  Json document = {
+      {"inputs", Json::array()}, {"outputs", Json::array()}, {"ops", s.ops}, {"passes", s.passes}, {"metadata", s.metadata}};
   for (const auto& i : s.inputs) document["inputs"].push_back(InfoJson(i));
   for (const auto& o : s.outputs) document["outputs"].push_back(InfoJson(o));
   if (!s.provenance.empty()) document["provenance"] = s.provenance;
@@ -105,10 +107,12 @@ void Print(const Summary& s, const Context& context) {
   constexpr size_t kShown = 60;
   for (const auto& [key, value] : s.metadata) {
     size_t cut = std::min(kShown, value.size());
-    while (cut > 0 && cut < value.size() && (static_cast<unsigned char>(value[cut]) & 0xC0) == 0x80) --cut;   // whole UTF-8 characters
+    while (cut > 0 && cut < value.size() && (static_cast<unsigned char>(value[cut]) & 0xC0) == 0x80)
+      --cut;   // whole UTF-8 characters
     std::string shown = value.substr(0, cut);
     for (char& c : shown) c = static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-    context.Say(fmt::format("metadata {} = {}{}", key, shown, value.size() > kShown ? fmt::format("... ({} bytes)", value.size()) : ""));
+    context.Say(
+        fmt::format("metadata {} = {}{}", key, shown, value.size() > kShown ? fmt::format("... ({} bytes)", value.size()) : ""));
   }
   for (const auto& [key, value] : s.provenance) context.Say(fmt::format("{}: {}", key, value));
 }
@@ -122,8 +126,9 @@ Status InspectSession(const Options& options, Json document, const Context& cont
   run.cancel = &Interrupted();
   if (options.stage == "plan") TENON_RETURN_IF_ERROR(session->Run(inputs, run).status());
   const MemoryReport m = session->memory();
-  document["memory"] = {{"weights", m.weights}, {"packed", m.packed}, {"arena_before", m.arena_before}, {"arena", m.arena},
-                        {"scratch", m.scratch}, {"outputs", m.outputs}, {"charged", m.charged}};
+  document["memory"] = {{"weights", m.weights}, {"packed", m.packed},   {"arena_before", m.arena_before},
+                        {"arena", m.arena},     {"scratch", m.scratch}, {"outputs", m.outputs},
+                        {"charged", m.charged}};
   document["kernels"] = Json::array();
   std::vector<std::vector<std::string>> table = {{"node", "operator", "kernel", "precision", "refused"}};
   for (const KernelReport& k : session->kernels()) {
@@ -133,15 +138,20 @@ Status InspectSession(const Options& options, Json document, const Context& cont
       refused.push_back({{"kernel", kernel}, {"reason", reason}});
       reasons += (reasons.empty() ? "" : "; ") + kernel + ": " + reason;
     }
-    document["kernels"].push_back({{"node", k.node}, {"op", k.op}, {"kernel", k.kernel}, {"precision", k.precision}, {"refused", refused}});
+    document["kernels"].push_back(
+        {{"node", k.node}, {"op", k.op}, {"kernel", k.kernel}, {"precision", k.precision}, {"refused", refused}});
     table.push_back({k.node, k.op, k.kernel.empty() ? "-" : k.kernel, k.precision, reasons});
   }
   context.Document(document);
   if (options.stage == "kernels") {
     context.Say(Table(table));
   } else {
-    context.Say(Table({{"weights", Bytes(m.weights)}, {"packed weights", Bytes(m.packed)}, {"activations without reuse", Bytes(m.arena_before)},
-                       {"activations with reuse", Bytes(m.arena)}, {"largest scratch", Bytes(m.scratch)}, {"outputs", Bytes(m.outputs)}}));
+    context.Say(Table({{"weights", Bytes(m.weights)},
+                       {"packed weights", Bytes(m.packed)},
+                       {"activations without reuse", Bytes(m.arena_before)},
+                       {"activations with reuse", Bytes(m.arena)},
+                       {"largest scratch", Bytes(m.scratch)},
+                       {"outputs", Bytes(m.outputs)}}));
   }
   return Status::Ok();
 }
@@ -151,7 +161,8 @@ Status Run(Options& options, Context& context) {
   const bool compiled = artifact::LooksLikeArtifact(options.model.model) || options.model.model.ends_with(".tenon");
   Summary summary;
   if (compiled) {
-    if (options.stage == "import") return Usage("an artifact holds the optimised model only; --stage import needs the source model");
+    if (options.stage == "import")
+      return Usage("an artifact holds the optimised model only; --stage import needs the source model");
     TENON_ASSIGN_OR_RETURN(const artifact::Artifact a, artifact::Read(options.model.model));
     summary = SummaryOf(a);
   } else {
@@ -184,7 +195,8 @@ Status Run(Options& options, Context& context) {
 }  // namespace
 
 Command Make_inspect() {
-  return {"inspect", "show a model: inputs, operators, passes, memory plan, kernels", "tenon inspect model.onnx --stage kernels", [](CLI::App& app) {
+  return {"inspect", "show a model: inputs, operators, passes, memory plan, kernels", "tenon inspect model.onnx --stage kernels",
+          [](CLI::App& app) {
             auto options = std::make_shared<Options>();
             options->model.AddModel(app);
             app.add_option("--stage", options->stage, "import, optimized, plan, kernels or guard")

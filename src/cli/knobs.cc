@@ -13,7 +13,8 @@ struct Knob {
 
 Status Run(Context& context) {
   std::map<std::string, Knob> knobs = {
-      {"TENON_ISA", {"Largest instruction set to use: baseline, avx2, avx512, avx512vnni, avx512bf16, avx512fp16, amx, native", "all"}},
+      {"TENON_ISA",
+       {"Largest instruction set to use: baseline, avx2, avx512, avx512vnni, avx512bf16, avx512fp16, amx, native", "all"}},
       {"XDG_CACHE_HOME", {"Models compiled on the fly are kept in its folder 'tenon'", "all"}},
   };
   const auto parser = MakeParser();
@@ -29,7 +30,10 @@ Status Run(Context& context) {
   std::vector<std::vector<std::string>> table = {{"variable", "value", "meaning"}};
   for (const auto& [name, knob] : knobs) {
     const char* value = std::getenv(name.c_str());
-    rows.push_back({{"name", name}, {"value", value != nullptr ? Json(value) : Json()}, {"meaning", knob.meaning}, {"commands", knob.commands}});
+    rows.push_back({{"name", name},
+                    {"value", value != nullptr ? Json(value) : Json()},
+                    {"meaning", knob.meaning},
+                    {"commands", knob.commands}});
     table.push_back({name, value != nullptr ? value : "-", knob.meaning});
   }
   context.Document({{"knobs", rows}});
@@ -40,7 +44,8 @@ Status Run(Context& context) {
 }  // namespace
 
 Command Make_knobs() {
-  return {"knobs", "list every environment variable", "tenon knobs", [](CLI::App&) { return [](Context& context) { return Run(context); }; }};
+  return {"knobs", "list every environment variable", "tenon knobs",
+          [](CLI::App&) { return [](Context& context) { return Run(context); }; }};
 }
 
 }  // namespace tenon::cli

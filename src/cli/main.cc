@@ -24,7 +24,7 @@ extern "C" void OnInterrupt(int signal) {
 }
 
 void HandleSignals() {
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = OnInterrupt;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
@@ -43,7 +43,8 @@ int Report(const Status& status, const std::string& where, const Context& contex
     fmt::print("{}\n", Dump(error));
   }
   fmt::print(stderr, "tenon: {}\n", message);
-  if (status.code() == Code::kInternal) fmt::print(stderr, "  this is a fault of Tenon itself: please report it with the command line\n");
+  if (status.code() == Code::kInternal)
+    fmt::print(stderr, "  this is a fault of Tenon itself: please report it with the command line\n");
   if (status.code() == Code::kUsage) fmt::print(stderr, "  'tenon help {}' shows what is allowed\n", where);
   return static_cast<int>(status.code());
 }
@@ -131,7 +132,8 @@ std::unique_ptr<Parser> MakeParser() {
     app->footer("Example:\n  " + command.example);
     app->add_flag("--json", context->json, "One JSON document on stdout and nothing else")->envname("TENON_JSON");
     app->add_flag("--quiet", context->quiet, "Say nothing but errors")->envname("TENON_QUIET");
-    app->add_flag("--no-color", context->no_color, "Plain text (output is plain off terminals anyway)")->envname("TENON_NO_COLOR");
+    app->add_flag("--no-color", context->no_color, "Plain text (output is plain off terminals anyway)")
+        ->envname("TENON_NO_COLOR");
     app->add_flag("--print-config", context->print_config, "Show the options in force and stop");
     parser->runners.emplace_back(app, command.setup(*app));
   }

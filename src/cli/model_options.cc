@@ -34,16 +34,29 @@ std::optional<std::pair<double, std::string>> ParseQuantity(const std::string& t
 
 // The words for plain f32, ours and ATC's (--precision_mode).
 constexpr std::array kFullPrecision = {"f32", "fp32", "origin", "force_fp32", "must_keep_origin_dtype"};
-constexpr std::array kLowered = {"f16", "bf16", "int8", "int4", "mixed", "fp16", "force_fp16", "cube_fp16in_fp32out", "allow_mix_precision",
-                                 "allow_fp32_to_fp16", "allow_mix_precision_fp16", "allow_mix_precision_bf16", "allow_fp32_to_bf16",
-                                 "mixed_float16", "mixed_bfloat16"};
+constexpr std::array kLowered = {"f16",
+                                 "bf16",
+                                 "int8",
+                                 "int4",
+                                 "mixed",
+                                 "fp16",
+                                 "force_fp16",
+                                 "cube_fp16in_fp32out",
+                                 "allow_mix_precision",
+                                 "allow_fp32_to_fp16",
+                                 "allow_mix_precision_fp16",
+                                 "allow_mix_precision_bf16",
+                                 "allow_fp32_to_bf16",
+                                 "mixed_float16",
+                                 "mixed_bfloat16"};
 
 Status CheckPrecision(const std::string& word) {
   for (const char* p : kFullPrecision) {
     if (word == p) return Status::Ok();
   }
   for (const char* p : kLowered) {
-    if (word == p) return Unsupported("precision '{}'; this version computes in f32 only, and never lowers precision silently", word);
+    if (word == p)
+      return Unsupported("precision '{}'; this version computes in f32 only, and never lowers precision silently", word);
   }
   return Usage("unknown precision '{}'; allowed: f32, f16, bf16, int8, int4, mixed", word);
 }
@@ -65,8 +78,16 @@ Result<uint64_t> ParseBytes(const std::string& text) {
   const auto q = ParseQuantity(text);
   if (q) {
     const auto& [number, unit] = *q;
-    constexpr std::array<std::pair<const char*, double>, 10> kUnits = {{{"", 1.0}, {"B", 1.0}, {"K", 1024.0}, {"KiB", 1024.0},
-      {"M", 1048576.0}, {"MiB", 1048576.0}, {"G", 1073741824.0}, {"GiB", 1073741824.0}, {"MB", 1e6}, {"GB", 1e9}}};
+    constexpr std::array<std::pair<const char*, double>, 10> kUnits = {{{"", 1.0},
+                                                                        {"B", 1.0},
+                                                                        {"K", 1024.0},
+                                                                        {"KiB", 1024.0},
+                                                                        {"M", 1048576.0},
+                                                                        {"MiB", 1048576.0},
+                                                                        {"G", 1073741824.0},
+                                                                        {"GiB", 1073741824.0},
+                                                                        {"MB", 1e6},
+                                                                        {"GB", 1e9}}};
     for (const auto& [name, factor] : kUnits) {
       if (unit == name && number * factor < 1e18) return static_cast<uint64_t>(number * factor);
     }
@@ -101,12 +122,19 @@ void ModelOptions::AddModel(CLI::App& app) {
 }
 
 void ModelOptions::AddCompile(CLI::App& app) {
-  app.add_option("--input-shape", input_shapes, "Extents of an input, as x:1..8,3,224,n (number, name, range, -1)")->envname("TENON_INPUT_SHAPE");
+  app.add_option("--input-shape", input_shapes, "Extents of an input, as x:1..8,3,224,n (number, name, range, -1)")
+      ->envname("TENON_INPUT_SHAPE");
   app.add_option("--opt-level", compile.opt_level, "0 none, 1 basic, 2 extended, 3 layout, 99 all")
-      ->capture_default_str()->check(CLI::IsMember({0, 1, 2, 3, 99}))->envname("TENON_OPT_LEVEL");
-  app.add_option("--disable-pass", compile.disabled_passes, "Leave out a pass by name (repeatable)")->envname("TENON_DISABLE_PASS");
-  app.add_option("--precision", precision, "f32 (others are refused in this version)")->capture_default_str()->envname("TENON_PRECISION");
-  app.add_option("--mixlist", mixlist, "Lists of operators that may be lowered (needs --precision mixed)")->envname("TENON_MIXLIST");
+      ->capture_default_str()
+      ->check(CLI::IsMember({0, 1, 2, 3, 99}))
+      ->envname("TENON_OPT_LEVEL");
+  app.add_option("--disable-pass", compile.disabled_passes, "Leave out a pass by name (repeatable)")
+      ->envname("TENON_DISABLE_PASS");
+  app.add_option("--precision", precision, "f32 (others are refused in this version)")
+      ->capture_default_str()
+      ->envname("TENON_PRECISION");
+  app.add_option("--mixlist", mixlist, "Lists of operators that may be lowered (needs --precision mixed)")
+      ->envname("TENON_MIXLIST");
   app.add_option("--keep-dtype", keep_dtype, "Nodes that keep their type (f32 keeps all)")->envname("TENON_KEEP_DTYPE");
   app.add_flag("--keep-initializer-inputs", compile.keep_initializer_inputs, "Initialisers that are also inputs stay overridable")
       ->envname("TENON_KEEP_INITIALIZER_INPUTS");
@@ -115,9 +143,13 @@ void ModelOptions::AddCompile(CLI::App& app) {
 void ModelOptions::AddSession(CLI::App& app) {
   app.add_option("--device", device, "Device to run on")->capture_default_str()->envname("TENON_DEVICE");
   app.add_option("--threads", session.threads, "Threads; 0: as many as affinity and cgroup quota allow")
-      ->capture_default_str()->check(CLI::Range(0, 1024))->envname("TENON_THREADS");
-  app.add_option("--memory-limit", memory_limit, "Bytes for weights, activations and outputs, as 512M")->envname("TENON_MEMORY_LIMIT");
-  app.add_option("--cache-dir", cache_dir, "Where models compiled on the fly are kept; 'none': nowhere")->envname("TENON_CACHE_DIR");
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1024))
+      ->envname("TENON_THREADS");
+  app.add_option("--memory-limit", memory_limit, "Bytes for weights, activations and outputs, as 512M")
+      ->envname("TENON_MEMORY_LIMIT");
+  app.add_option("--cache-dir", cache_dir, "Where models compiled on the fly are kept; 'none': nowhere")
+      ->envname("TENON_CACHE_DIR");
 }
 
 Status ModelOptions::Finish(const Context& context) {
@@ -133,7 +165,8 @@ Status ModelOptions::Finish(const Context& context) {
     for (const std::string& one : Split(text, ';')) {
       const size_t colon = one.rfind(':');
       if (colon == std::string::npos || colon == 0) return Usage("input shape '{}'; allowed: NAME:EXTENT,EXTENT,...", one);
-      compile.input_shapes[one.substr(0, colon)] = colon + 1 == one.size() ? std::vector<std::string>{} : Split(one.substr(colon + 1), ',');
+      compile.input_shapes[one.substr(0, colon)] =
+          colon + 1 == one.size() ? std::vector<std::string>{} : Split(one.substr(colon + 1), ',');
     }
   }
   return Status::Ok();

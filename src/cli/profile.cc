@@ -60,8 +60,9 @@ std::string Quoted(const std::string& s) {
 Status WriteCsv(const std::string& path, const std::vector<Row>& rows) {
   std::string text = "Op Name,OP Type,Kernel,Calls,Task Duration(us),Min(us),Max(us),Shapes\n";
   for (const Row& r : rows) {
-    text += fmt::format("{},{},{},{},{:.3f},{:.3f},{:.3f},{}\n", Quoted(r.name), r.op, r.kernel, r.us.size(), r.Total() / static_cast<double>(r.us.size()),
-                        *std::min_element(r.us.begin(), r.us.end()), *std::max_element(r.us.begin(), r.us.end()), Quoted(r.shapes));
+    text += fmt::format("{},{},{},{},{:.3f},{:.3f},{:.3f},{}\n", Quoted(r.name), r.op, r.kernel, r.us.size(),
+                        r.Total() / static_cast<double>(r.us.size()), *std::min_element(r.us.begin(), r.us.end()),
+                        *std::max_element(r.us.begin(), r.us.end()), Quoted(r.shapes));
   }
   TENON_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
   TENON_RETURN_IF_ERROR(file.Append(text.data(), text.size()));
@@ -93,9 +94,15 @@ Status Run(Options& options, Context& context) {
   Json ops = Json::array();
   std::vector<std::vector<std::string>> table = {{"operator", "us", "%", "kernel", "shapes"}};
   for (const Row& r : rows) {
-    ops.push_back({{"name", r.name}, {"type", r.op}, {"kernel", r.kernel}, {"us", r.Total() / runs}, {"calls", r.us.size()},
-                   {"share", r.Total() / total}, {"shapes", r.shapes}});
-    table.push_back({r.op, fmt::format("{:.1f}", r.Total() / runs), fmt::format("{:.1f}", 100 * r.Total() / total), r.kernel.empty() ? "-" : r.kernel, r.shapes});
+    ops.push_back({{"name", r.name},
+                   {"type", r.op},
+                   {"kernel", r.kernel},
+                   {"us", r.Total() / runs},
+                   {"calls", r.us.size()},
+                   {"share", r.Total() / total},
+                   {"shapes", r.shapes}});
+    table.push_back({r.op, fmt::format("{:.1f}", r.Total() / runs), fmt::format("{:.1f}", 100 * r.Total() / total),
+                     r.kernel.empty() ? "-" : r.kernel, r.shapes});
   }
   context.Document({{"ops", ops}, {"total_us", total / runs}, {"runs", options.runs}});
   if (options.nodes) context.Say(Table(table) + "\n");
@@ -114,7 +121,8 @@ Status Run(Options& options, Context& context) {
 }  // namespace
 
 Command Make_profile() {
-  return {"profile", "show the time spent per operator", "tenon profile model.onnx --shape x=1x3x48x320 --nodes", [](CLI::App& app) {
+  return {"profile", "show the time spent per operator", "tenon profile model.onnx --shape x=1x3x48x320 --nodes",
+          [](CLI::App& app) {
             auto options = std::make_shared<Options>();
             options->model.AddModel(app);
             options->inputs.Add(app);

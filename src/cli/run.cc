@@ -81,7 +81,9 @@ View ViewOf(const HostTensor& t) {
   return v;
 }
 
-Json Number(double v) { return std::isfinite(v) ? Json(v) : Json(std::isnan(v) ? "nan" : v > 0 ? "inf" : "-inf"); }
+Json Number(double v) {
+  return std::isfinite(v) ? Json(v) : Json(std::isnan(v) ? "nan" : v > 0 ? "inf" : "-inf");
+}
 
 // A sequence becomes name.0, name.1, ...
 void Flatten(const HostTensor& t, std::vector<HostTensor>* out) {
@@ -153,8 +155,8 @@ Status Run(const Options& options, Context& context) {
 }  // namespace
 
 Command Make_run() {
-  return {"run", "run a model once and show its outputs", "tenon run model.onnx --input x=picture.png --shape x=1x3x48x320 --output out",
-          [](CLI::App& app) {
+  return {"run", "run a model once and show its outputs",
+          "tenon run model.onnx --input x=picture.png --shape x=1x3x48x320 --output out", [](CLI::App& app) {
             auto options = std::make_shared<Options>();
             options->model.AddModel(app);
             options->inputs.Add(app);

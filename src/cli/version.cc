@@ -13,10 +13,16 @@ Status Run(Context& context) {
   TENON_ASSIGN_OR_RETURN(const hw::IsaMask active, hw::ActiveIsa());
   const std::string protobuf = google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION);
   const std::string openssl = OpenSSL_version(OPENSSL_VERSION);
-  context.Document({{"version", kVersionString}, {"isa", hw::IsaToString(active)}, {"detected_isa", hw::IsaToString(hw::DetectIsa())}, {"cpu", CpuName()},
-                    {"compiler", __VERSION__}, {"libraries", {{"protobuf", protobuf}, {"openssl", openssl}}}});
-  context.Say(fmt::format("tenon {}\ncpu       {}\nisa       {}{}\ncompiler  {}\nlibraries protobuf {}, {}", kVersionString, CpuName(), hw::IsaToString(active),
-                          active == hw::DetectIsa() ? "" : " (TENON_ISA; the CPU has " + hw::IsaToString(hw::DetectIsa()) + ")", __VERSION__, protobuf, openssl));
+  context.Document({{"version", kVersionString},
+                    {"isa", hw::IsaToString(active)},
+                    {"detected_isa", hw::IsaToString(hw::DetectIsa())},
+                    {"cpu", CpuName()},
+                    {"compiler", __VERSION__},
+                    {"libraries", {{"protobuf", protobuf}, {"openssl", openssl}}}});
+  context.Say(fmt::format("tenon {}\ncpu       {}\nisa       {}{}\ncompiler  {}\nlibraries protobuf {}, {}", kVersionString,
+                          CpuName(), hw::IsaToString(active),
+                          active == hw::DetectIsa() ? "" : " (TENON_ISA; the CPU has " + hw::IsaToString(hw::DetectIsa()) + ")",
+                          __VERSION__, protobuf, openssl));
   return Status::Ok();
 }
 

@@ -14,7 +14,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-hw::Team MakeTeam() { return hw::Team(hw::DetectCpuAllowance().threads); }
+hw::Team MakeTeam() {
+  return hw::Team(hw::DetectCpuAllowance().threads);
+}
 
 // The temporary files and the artifact would be the same file as the source: refuse before anything is written.
 Status CheckOutput(const std::string& model, const std::string& out) {
@@ -24,7 +26,8 @@ Status CheckOutput(const std::string& model, const std::string& out) {
   return Status::Ok();
 }
 
-std::map<std::string, std::string> Provenance(const std::string& model, const std::string& digest, const CompileOptions& options) {
+std::map<std::string, std::string> Provenance(const std::string& model, const std::string& digest,
+                                              const CompileOptions& options) {
   return {{"tool", std::string("tenon ") + kVersionString},
           {"source", fs::path(model).filename().string()},
           {"source_digest", digest},

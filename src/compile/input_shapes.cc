@@ -67,7 +67,8 @@ Status ApplyInputShapes(const std::map<std::string, std::vector<std::string>>& s
       TENON_ASSIGN_OR_RETURN(Dim d, ParseInputDim(dims[i], name, static_cast<int>(i), ranges));
       if (declared.has_rank() && declared[static_cast<int>(i)].is_const()) {
         const Dim& fixed = declared[static_cast<int>(i)];
-        if (d.is_const() && !(d == fixed)) return Usage("input '{}'; the model fixes axis {} to {}, {} given", name, i, fixed.value(), d.value());
+        if (d.is_const() && !(d == fixed))
+          return Usage("input '{}'; the model fixes axis {} to {}, {} given", name, i, fixed.value(), d.value());
         d = fixed;
       }
       out.push_back(std::move(d));

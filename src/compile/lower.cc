@@ -112,6 +112,8 @@ int SinkConstantsIntoBodies(ir::Graph& graph) {
   return removed;
 }
 
-Result<Program> Lower(const ir::Graph& graph, const std::map<std::string, Tensor>& defaults) { return Lowering(graph).Run(defaults); }
+Result<Program> Lower(const ir::Graph& graph, const std::map<std::string, Tensor>& defaults) {
+  return Lowering(graph).Run(defaults);
+}
 
 }  // namespace tenon::compile

@@ -15,7 +15,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double MsSince(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
+double MsSince(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
 
 void Count(const ir::Graph& graph, std::map<std::string, int>* counts) {
   for (size_t i = 0; i < graph.num_node_slots(); ++i) {
@@ -68,7 +70,8 @@ Result<artifact::Program> Finish(const Imported& imported, CompileReport* report
   return program;
 }
 
-Result<artifact::Program> CompileInMemory(const std::string& model, const CompileOptions& options, hw::Team& team, CompileReport* report) {
+Result<artifact::Program> CompileInMemory(const std::string& model, const CompileOptions& options, hw::Team& team,
+                                          CompileReport* report) {
   const auto start = Clock::now();
   TENON_ASSIGN_OR_RETURN(Imported imported, Import(model, options));
   report->import_ms = imported.ms;

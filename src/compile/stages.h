@@ -19,7 +19,8 @@ struct Imported {
   double ms = 0;
 };
 
-/// Model file to graph: read, upgrade, apply `options.input_shapes`, infer. kUnsupported names the first operator that cannot run.
+/// Model file to graph: read, upgrade, apply `options.input_shapes`, infer. kUnsupported names the first operator that cannot
+/// run.
 Result<Imported> Import(const std::string& model, const CompileOptions& options);
 
 /// Graph to optimised graph.
@@ -29,7 +30,8 @@ Status Optimize(Imported* imported, const CompileOptions& options, hw::Team& tea
 Result<artifact::Program> Finish(const Imported& imported, CompileReport* report);
 
 /// All of the above.
-Result<artifact::Program> CompileInMemory(const std::string& model, const CompileOptions& options, hw::Team& team, CompileReport* report);
+Result<artifact::Program> CompileInMemory(const std::string& model, const CompileOptions& options, hw::Team& team,
+                                          CompileReport* report);
 
 /// Operators by type, bodies included.
 std::map<std::string, int> CountOps(const ir::Graph& graph);

@@ -92,9 +92,9 @@ std::string IsaToString(IsaMask mask) {
     IsaMask bit;
     std::string_view name;
   };
-  constexpr std::array kBits = {Bit{kAvx2, "avx2"},         Bit{kAvx512, "avx512"},      Bit{kAvx512Vnni, "vnni"},
-                                Bit{kAvx512Bf16, "bf16"},   Bit{kAvx512Fp16, "fp16"},    Bit{kAmx, "amx"},
-                                Bit{kAvxVnni, "avxvnni"},   Bit{kNeon, "neon"},          Bit{kNeonDot, "dot"},
+  constexpr std::array kBits = {Bit{kAvx2, "avx2"},         Bit{kAvx512, "avx512"},   Bit{kAvx512Vnni, "vnni"},
+                                Bit{kAvx512Bf16, "bf16"},   Bit{kAvx512Fp16, "fp16"}, Bit{kAmx, "amx"},
+                                Bit{kAvxVnni, "avxvnni"},   Bit{kNeon, "neon"},       Bit{kNeonDot, "dot"},
                                 Bit{kNeonBf16, "neonbf16"}, Bit{kNeonI8mm, "i8mm"}};
   std::string out;
   for (const Bit& b : kBits) {

@@ -37,7 +37,9 @@ Result<IsaMask> ActiveIsa();
 /// "avx512+vnni+bf16+fp16+amx"; "baseline" for none.
 std::string IsaToString(IsaMask mask);
 
-inline bool Covers(IsaMask have, IsaMask need) { return (have & need) == need; }
+inline bool Covers(IsaMask have, IsaMask need) {
+  return (have & need) == need;
+}
 
 }  // namespace tenon::hw
 

@@ -103,8 +103,9 @@ CpuAllowance DetectCpuAllowance(const std::string& root) {
   a.quota = TightestQuota(root);
   a.threads = static_cast<int>(a.cpus.size());
   if (a.quota) a.threads = std::min(a.threads, std::max(1, static_cast<int>(std::floor(*a.quota + 1e-9))));
-  a.explanation = fmt::format("{} CPUs in the affinity mask, {} -> {} threads", a.cpus.size(),
-                              a.quota ? fmt::format("cgroup quota of {:.2f} CPUs", *a.quota) : std::string("no cgroup quota"), a.threads);
+  a.explanation =
+      fmt::format("{} CPUs in the affinity mask, {} -> {} threads", a.cpus.size(),
+                  a.quota ? fmt::format("cgroup quota of {:.2f} CPUs", *a.quota) : std::string("no cgroup quota"), a.threads);
   return a;
 }
 

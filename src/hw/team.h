@@ -25,9 +25,12 @@ class Team {
   /// With one thread, n <= grain, or inside another region: one direct call f(0, n, 0).
   template <typename F>
   void ParallelFor(int64_t n, int64_t grain, F&& f) {
-    Run(n, grain, [](void* context, int64_t begin, int64_t end, int thread) {
-      (*static_cast<std::remove_reference_t<F>*>(context))(begin, end, thread);
-    }, const_cast<void*>(static_cast<const void*>(&f)));
+    Run(
+        n, grain,
+        [](void* context, int64_t begin, int64_t end, int thread) {
+          (*static_cast<std::remove_reference_t<F>*>(context))(begin, end, thread);
+        },
+        const_cast<void*>(static_cast<const void*>(&f)));
   }
 
  private:

@@ -5,8 +5,12 @@
 
 namespace tenon::ir {
 
-bool Graph::IsInput(ValueId id) const { return std::find(inputs_.begin(), inputs_.end(), id) != inputs_.end(); }
-bool Graph::IsOutput(ValueId id) const { return std::find(outputs_.begin(), outputs_.end(), id) != outputs_.end(); }
+bool Graph::IsInput(ValueId id) const {
+  return std::find(inputs_.begin(), inputs_.end(), id) != inputs_.end();
+}
+bool Graph::IsOutput(ValueId id) const {
+  return std::find(outputs_.begin(), outputs_.end(), id) != outputs_.end();
+}
 
 size_t Graph::UseCount(ValueId id) const {
   return value(id).consumers.size() + static_cast<size_t>(std::count(outputs_.begin(), outputs_.end(), id));
@@ -84,7 +88,9 @@ ValueId Graph::AddConstant(std::string name, Tensor tensor) {
   return id;
 }
 
-void Graph::RemoveInput(size_t index) { inputs_.erase(inputs_.begin() + static_cast<std::ptrdiff_t>(index)); }
+void Graph::RemoveInput(size_t index) {
+  inputs_.erase(inputs_.begin() + static_cast<std::ptrdiff_t>(index));
+}
 
 NodeId Graph::AddNode(Node node) {
   const auto id = static_cast<NodeId>(nodes_.size());

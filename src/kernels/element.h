@@ -44,10 +44,10 @@ inline void StoreDouble(DType t, void* data, int64_t i, double v) {
     } else {
       constexpr double kLow = static_cast<double>(std::numeric_limits<T>::min());
       constexpr double kHigh = static_cast<double>(std::numeric_limits<T>::max());
-      to = v != v         ? T{0}
-           : v <= kLow    ? std::numeric_limits<T>::min()
-           : v >= kHigh   ? std::numeric_limits<T>::max()
-                          : static_cast<T>(v);
+      to = v != v       ? T{0}
+           : v <= kLow  ? std::numeric_limits<T>::min()
+           : v >= kHigh ? std::numeric_limits<T>::max()
+                        : static_cast<T>(v);
     }
   });
 }

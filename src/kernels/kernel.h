@@ -129,8 +129,8 @@ struct OpKernels {
   int max_in = 1;                 ///< kVariadic: any number
   int min_out = 1;
   int max_out = 1;
-  bool is_view = false;           ///< output 0 has the bytes of input 0 (Reshape and kin): the runtime aliases instead of running
-  bool is_random = false;         ///< two runs may differ: never evaluated ahead of a run
+  bool is_view = false;  ///< output 0 has the bytes of input 0 (Reshape and kin): the runtime aliases instead of running
+  bool is_random = false;  ///< two runs may differ: never evaluated ahead of a run
 };
 
 inline constexpr int kVariadic = 1 << 20;

@@ -4,9 +4,9 @@
 #include "kernels/kernel.h"
 #include "kernels/refusals.h"
 
-#define FAMILY(name)                              \
-  namespace tenon::kernels::name {                \
-  std::span<const OpKernels> Operators();         \
+#define FAMILY(name)                      \
+  namespace tenon::kernels::name {        \
+  std::span<const OpKernels> Operators(); \
   }
 #include "kernels/families.inc"
 #undef FAMILY

@@ -27,12 +27,23 @@ struct Header {
 std::optional<DType> TypeOf(const Descr& d) {
   switch (d.kind) {
     case 'b': return d.size == 1 ? std::optional(DType::kBool) : std::nullopt;
-    case 'f': return d.size == 2 ? std::optional(DType::kF16) : d.size == 4 ? std::optional(DType::kF32)
-                   : d.size == 8 ? std::optional(DType::kF64) : std::nullopt;
-    case 'i': return d.size == 1 ? std::optional(DType::kI8) : d.size == 2 ? std::optional(DType::kI16)
-                   : d.size == 4 ? std::optional(DType::kI32) : d.size == 8 ? std::optional(DType::kI64) : std::nullopt;
-    case 'u': return d.size == 1 ? std::optional(DType::kU8) : d.size == 2 ? std::optional(DType::kU16)
-                   : d.size == 4 ? std::optional(DType::kU32) : d.size == 8 ? std::optional(DType::kU64) : std::nullopt;
+    case 'f':
+      return d.size == 2   ? std::optional(DType::kF16)
+             : d.size == 4 ? std::optional(DType::kF32)
+             : d.size == 8 ? std::optional(DType::kF64)
+                           : std::nullopt;
+    case 'i':
+      return d.size == 1   ? std::optional(DType::kI8)
+             : d.size == 2 ? std::optional(DType::kI16)
+             : d.size == 4 ? std::optional(DType::kI32)
+             : d.size == 8 ? std::optional(DType::kI64)
+                           : std::nullopt;
+    case 'u':
+      return d.size == 1   ? std::optional(DType::kU8)
+             : d.size == 2 ? std::optional(DType::kU16)
+             : d.size == 4 ? std::optional(DType::kU32)
+             : d.size == 8 ? std::optional(DType::kU64)
+                           : std::nullopt;
     case 'c': return d.size == 8 ? std::optional(DType::kC64) : d.size == 16 ? std::optional(DType::kC128) : std::nullopt;
     case 'V': return d.size == 1 ? std::optional(DType::kU8) : d.size == 2 ? std::optional(DType::kU16) : std::nullopt;
     default: return std::nullopt;
@@ -59,7 +70,8 @@ Result<Header> ParseHeader(const MappedFile& file) {
     if (text.find("'descr'") != std::string::npos) return Unsupported("arrays of records or objects are not read");
     return BadInput("no element type in the header");
   }
-  if (!std::regex_search(text, fortran, kFortran) || !std::regex_search(text, shape, kShape)) return BadInput("incomplete header");
+  if (!std::regex_search(text, fortran, kFortran) || !std::regex_search(text, shape, kShape))
+    return BadInput("incomplete header");
   Header h;
   h.descr = {descr[1].length() > 0 ? descr[1].str()[0] : '=', descr[2].str()[0], std::stoll(descr[3].str())};
   h.fortran = fortran[1] == "True";
@@ -196,8 +208,12 @@ std::string DescrOf(DType t) {
     case DType::kF16: return "<f2";
     case DType::kF32: return "<f4";
     case DType::kF64: return "<f8";
-    case DType::kI8: case DType::kI4: case DType::kI2: return "|i1";
-    case DType::kU8: case DType::kU4: case DType::kU2: return "|u1";
+    case DType::kI8:
+    case DType::kI4:
+    case DType::kI2: return "|i1";
+    case DType::kU8:
+    case DType::kU4:
+    case DType::kU2: return "|u1";
     case DType::kI16: return "<i2";
     case DType::kU16: return "<u2";
     case DType::kI32: return "<i4";
@@ -250,7 +266,8 @@ Status WriteNpy(const std::string& path, const View& view) {
     }
     descr = fmt::format("<U{}", longest);
     converted.assign(texts.size() * longest * 4, 0);
-    for (size_t i = 0; i < texts.size(); ++i) std::memcpy(converted.data() + i * longest * 4, texts[i].data(), texts[i].size() * 4);
+    for (size_t i = 0; i < texts.size(); ++i)
+      std::memcpy(converted.data() + i * longest * 4, texts[i].data(), texts[i].size() * 4);
   } else if (DTypeBits(view.dtype) < 8) {
     converted = Widen(view);
   }
@@ -263,7 +280,8 @@ Status WriteNpy(const std::string& path, const View& view) {
   constexpr size_t kPreamble = 10;
   header.append((64 - (kPreamble + header.size() + 1) % 64) % 64, ' ');
   header += '\n';
-  const std::string start = std::string("\x93NUMPY\x01\x00", 8) + static_cast<char>(header.size() & 0xFF) + static_cast<char>(header.size() >> 8);
+  const std::string start =
+      std::string("\x93NUMPY\x01\x00", 8) + static_cast<char>(header.size() & 0xFF) + static_cast<char>(header.size() >> 8);
   TENON_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
   TENON_RETURN_IF_ERROR(file.Append(start.data(), start.size()));
   TENON_RETURN_IF_ERROR(file.Append(header.data(), header.size()));

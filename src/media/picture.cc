@@ -34,13 +34,15 @@ struct FreeScaler {
   void operator()(SwsContext* p) const { sws_freeContext(p); }
 };
 
-Result<Picture> Convert(const uint8_t* const data[], const int stride[], int width, int height, int format, int out_width, int out_height) {
+Result<Picture> Convert(const uint8_t* const data[], const int stride[], int width, int height, int format, int out_width,
+                        int out_height) {
   Picture out{out_width, out_height, {}};
   // swscale writes whole vectors: rows of the temporary are padded, then packed.
   const int row = (out_width * 3 + 63) / 64 * 64;
   std::vector<uint8_t> padded(static_cast<size_t>(row) * static_cast<size_t>(out_height) + 64);
-  std::unique_ptr<SwsContext, FreeScaler> scaler(sws_getContext(width, height, static_cast<AVPixelFormat>(format), out_width, out_height,
-                                                                AV_PIX_FMT_RGB24, SWS_BILINEAR | SWS_ACCURATE_RND, nullptr, nullptr, nullptr));
+  std::unique_ptr<SwsContext, FreeScaler> scaler(sws_getContext(width, height, static_cast<AVPixelFormat>(format), out_width,
+                                                                out_height, AV_PIX_FMT_RGB24, SWS_BILINEAR | SWS_ACCURATE_RND,
+                                                                nullptr, nullptr, nullptr));
   if (scaler == nullptr) return Unsupported("pixel format {} cannot be converted", format);
   uint8_t* const planes[4] = {padded.data(), nullptr, nullptr, nullptr};
   const int strides[4] = {row, 0, 0, 0};
@@ -57,7 +59,8 @@ Result<Picture> Decode(const std::string& path) {
   av_log_set_level(AV_LOG_QUIET);
   AVFormatContext* raw = nullptr;
   // "file:" keeps names with a colon from being taken for a protocol.
-  if (avformat_open_input(&raw, ("file:" + path).c_str(), nullptr, nullptr) < 0) return BadInput("not a picture that can be read");
+  if (avformat_open_input(&raw, ("file:" + path).c_str(), nullptr, nullptr) < 0)
+    return BadInput("not a picture that can be read");
   std::unique_ptr<AVFormatContext, FreeFormat> format(raw);
   if (avformat_find_stream_info(format.get(), nullptr) < 0) return BadInput("damaged picture");
   const AVCodec* codec = nullptr;

@@ -21,7 +21,9 @@ enum Trait : uint32_t {
 
 /// Traits of an operator; kNoTraits when it has none or is unknown. (ops/ops.inc)
 uint32_t TraitsOf(std::string_view op);
-inline bool HasTrait(std::string_view op, Trait t) { return (TraitsOf(op) & t) != 0; }
+inline bool HasTrait(std::string_view op, Trait t) {
+  return (TraitsOf(op) & t) != 0;
+}
 
 /// True when Tenon can run `op` (a kernel or the executor has it).
 bool IsSupported(std::string_view op);

@@ -26,8 +26,12 @@ uint32_t TraitsOf(std::string_view op) {
   return it != kRows.end() && it->op == op ? it->traits : 0u;
 }
 
-bool IsSupported(std::string_view op) { return HasTrait(op, kControlFlow) || kernels::FindOp(op) != nullptr; }
+bool IsSupported(std::string_view op) {
+  return HasTrait(op, kControlFlow) || kernels::FindOp(op) != nullptr;
+}
 
-std::string Describe(const ir::Node& node) { return fmt::format("node '{}' ({})", node.name, node.op); }
+std::string Describe(const ir::Node& node) {
+  return fmt::format("node '{}' ({})", node.name, node.op);
+}
 
 }  // namespace tenon::ops

@@ -21,6 +21,14 @@ Result<bool> ReadBool(const View& v, const char* what) {
   return *v.Data<uint8_t>() != 0;
 }
 
+// An absent trip count means no limit.
+Result<int64_t> ReadTripCount(const View& v) {
+  if (!v.present()) return INT64_MAX;
+  const auto n = ToInt64s(v);
+  if (!n || n->size() != 1) return BadInput("the trip count must be one integer");
+  return (*n)[0];
+}
+
 // A carried value between two iterations: owns its contents.
 struct Carried {
   Tensor tensor;
@@ -56,7 +64,8 @@ Result<Tensor> ElementAt(const View& v, int axis, int64_t index) {
       std::copy_n(v.Data<std::string>() + from, inner, out.MutableData<std::string>() + o * inner);
     } else {
       const size_t bytes = DTypeBytes(v.dtype, inner);
-      std::memcpy(out.MutableData<char>() + static_cast<size_t>(o) * bytes, v.Data<char>() + static_cast<size_t>(from / std::max<int64_t>(1, inner)) * bytes, bytes);
+      std::memcpy(out.MutableData<char>() + static_cast<size_t>(o) * bytes,
+                  v.Data<char>() + static_cast<size_t>(from / std::max<int64_t>(1, inner)) * bytes, bytes);
     }
   }
   return out;
@@ -86,7 +95,8 @@ Result<Tensor> Stack(const std::vector<Tensor>& parts, int axis, DType dtype, co
         std::copy_n(t.Data<std::string>() + o * inner, inner, out.MutableData<std::string>() + (o * count + p) * inner);
       } else {
         const size_t bytes = DTypeBytes(dtype, inner);
-        std::memcpy(out.MutableData<char>() + static_cast<size_t>(o * count + p) * bytes, t.Data<char>() + static_cast<size_t>(o) * bytes, bytes);
+        std::memcpy(out.MutableData<char>() + static_cast<size_t>(o * count + p) * bytes,
+                    t.Data<char>() + static_cast<size_t>(o) * bytes, bytes);
       }
     }
   }
@@ -101,7 +111,43 @@ Shape ElementShape(const Program& body, size_t output) {
   return shape;
 }
 
-DType ElementType(const Program& body, size_t output) { return body.values[static_cast<size_t>(body.outputs[output])].dtype; }
+DType ElementType(const Program& body, size_t output) {
+  return body.values[static_cast<size_t>(body.outputs[output])].dtype;
+}
+
+// How a Scan walks its inputs and stacks its outputs.
+struct ScanLayout {
+  int64_t length = -1;
+  std::vector<int> in_axes;
+  std::vector<bool> in_backwards;
+  std::vector<int64_t> out_axes;
+  std::vector<bool> out_backwards;
+};
+
+Result<ScanLayout> ReadScanLayout(const Attrs& attrs, const std::vector<View>& sources, size_t outs) {
+  const auto in_axes = attrs.Ints("scan_input_axes", std::vector<int64_t>(sources.size(), 0));
+  const auto in_directions = attrs.Ints("scan_input_directions", std::vector<int64_t>(sources.size(), 0));
+  const auto out_directions = attrs.Ints("scan_output_directions", std::vector<int64_t>(outs, 0));
+  ScanLayout layout;
+  layout.out_axes = attrs.Ints("scan_output_axes", std::vector<int64_t>(outs, 0));
+  if (in_axes.size() != sources.size() || in_directions.size() != sources.size() || layout.out_axes.size() != outs ||
+      out_directions.size() != outs) {
+    return BadInput("axes and directions must have one entry for each scanned value");
+  }
+  for (size_t i = 0; i < sources.size(); ++i) {
+    const Shape& shape = sources[i].shape;
+    const int64_t axis = in_axes[i] < 0 ? in_axes[i] + shape.rank() : in_axes[i];
+    if (axis < 0 || axis >= shape.rank()) return BadInput("scan axis {} is outside rank {}", in_axes[i], shape.rank());
+    const int64_t length = shape[static_cast<int>(axis)];
+    if (layout.length >= 0 && length != layout.length)
+      return BadInput("scanned inputs have lengths {} and {}", layout.length, length);
+    layout.length = length;
+    layout.in_axes.push_back(static_cast<int>(axis));
+    layout.in_backwards.push_back(in_directions[i] == 1);
+  }
+  for (int64_t d : out_directions) layout.out_backwards.push_back(d == 1);
+  return layout;
+}
 
 }  // namespace
 
@@ -151,16 +197,13 @@ Status Executor::RunLoop(size_t index, const RunOptions& options) {
   const Step& step = program_->steps[index];
   Executor& body = *prepared_.steps[index].bodies[0];
   const auto captures = static_cast<size_t>(std::max<int64_t>(0, step.attrs.Int("captures", 0)));
-  if (step.inputs.size() < 2 + captures || body.program().inputs.size() != step.inputs.size()) return BadInput("the body does not match the node");
+  if (step.inputs.size() < 2 + captures || body.program().inputs.size() != step.inputs.size())
+    return BadInput("the body does not match the node");
   const size_t carried = step.inputs.size() - 2 - captures;
-  if (body.num_outputs() != step.outputs.size() + 1 || step.outputs.size() < carried) return BadInput("the body does not match the node");
+  if (body.num_outputs() != step.outputs.size() + 1 || step.outputs.size() < carried)
+    return BadInput("the body does not match the node");
 
-  int64_t trips = INT64_MAX;
-  if (const View v = Resolve(step.inputs[0]); v.present()) {
-    const auto n = ToInt64s(v);
-    if (!n || n->size() != 1) return BadInput("the trip count must be one integer");
-    trips = (*n)[0];
-  }
+  TENON_ASSIGN_OR_RETURN(const int64_t trips, ReadTripCount(Resolve(step.inputs[0])));
   bool condition = true;
   if (const View v = Resolve(step.inputs[1]); v.present()) {
     TENON_ASSIGN_OR_RETURN(condition, ReadBool(v, "the condition"));
@@ -219,39 +262,25 @@ Status Executor::RunScan(size_t index, const RunOptions& options) {
     return BadInput("the body does not match the node");
   }
   const size_t states = step.inputs.size() - scanned - captures;
-  if (body.num_outputs() != step.outputs.size() || step.outputs.size() < states) return BadInput("the body does not match the node");
-  const auto in_axes = step.attrs.Ints("scan_input_axes", std::vector<int64_t>(scanned, 0));
-  const auto in_directions = step.attrs.Ints("scan_input_directions", std::vector<int64_t>(scanned, 0));
+  if (body.num_outputs() != step.outputs.size() || step.outputs.size() < states)
+    return BadInput("the body does not match the node");
   const size_t outs = step.outputs.size() - states;
-  const auto out_axes = step.attrs.Ints("scan_output_axes", std::vector<int64_t>(outs, 0));
-  const auto out_directions = step.attrs.Ints("scan_output_directions", std::vector<int64_t>(outs, 0));
-  if (in_axes.size() != scanned || in_directions.size() != scanned || out_axes.size() != outs || out_directions.size() != outs) {
-    return BadInput("axes and directions must have one entry for each scanned value");
-  }
-  int64_t length = -1;
   std::vector<View> sources;
-  std::vector<int> axes;
-  for (size_t i = 0; i < scanned; ++i) {
-    sources.push_back(Resolve(step.inputs[states + i]));
-    const Shape& shape = sources.back().shape;
-    const int64_t axis = in_axes[i] < 0 ? in_axes[i] + shape.rank() : in_axes[i];
-    if (axis < 0 || axis >= shape.rank()) return BadInput("scan axis {} is outside rank {}", in_axes[i], shape.rank());
-    axes.push_back(static_cast<int>(axis));
-    if (length >= 0 && shape[static_cast<int>(axis)] != length) return BadInput("scanned inputs have lengths {} and {}", length, shape[static_cast<int>(axis)]);
-    length = shape[static_cast<int>(axis)];
-  }
+  for (size_t i = 0; i < scanned; ++i) sources.push_back(Resolve(step.inputs[states + i]));
+  TENON_ASSIGN_OR_RETURN(const ScanLayout layout, ReadScanLayout(step.attrs, sources, outs));
   std::vector<Carried> state;
   for (size_t i = 0; i < states; ++i) {
     TENON_ASSIGN_OR_RETURN(Carried c, Carried::CopyOf(Resolve(step.inputs[i])));
     state.push_back(std::move(c));
   }
   std::vector<std::vector<Tensor>> results(outs);
-  for (int64_t t = 0; t < length; ++t) {
+  for (int64_t t = 0; t < layout.length; ++t) {
     std::vector<View> inputs;
     std::vector<Tensor> elements;
     for (const Carried& c : state) inputs.push_back(c.view());
     for (size_t i = 0; i < scanned; ++i) {
-      TENON_ASSIGN_OR_RETURN(Tensor e, ElementAt(sources[i], axes[i], in_directions[i] == 1 ? length - 1 - t : t));
+      TENON_ASSIGN_OR_RETURN(Tensor e,
+                             ElementAt(sources[i], layout.in_axes[i], layout.in_backwards[i] ? layout.length - 1 - t : t));
       elements.push_back(std::move(e));
       inputs.push_back(elements.back().view());
     }
@@ -267,10 +296,11 @@ Status Executor::RunScan(size_t index, const RunOptions& options) {
   }
   for (size_t i = 0; i < states; ++i) SetLate(step.outputs[i], std::move(state[i].tensor));
   for (size_t i = 0; i < outs; ++i) {
-    if (out_directions[i] == 1) std::reverse(results[i].begin(), results[i].end());
+    if (layout.out_backwards[i]) std::reverse(results[i].begin(), results[i].end());
     const Shape element = results[i].empty() ? ElementShape(body.program(), states + i) : results[i][0].shape();
-    const int64_t axis = out_axes[i] < 0 ? out_axes[i] + element.rank() + 1 : out_axes[i];
-    if (axis < 0 || axis > element.rank()) return BadInput("scan axis {} is outside rank {}", out_axes[i], element.rank() + 1);
+    const int64_t wish = layout.out_axes[i];
+    const int64_t axis = wish < 0 ? wish + element.rank() + 1 : wish;
+    if (axis < 0 || axis > element.rank()) return BadInput("scan axis {} is outside rank {}", wish, element.rank() + 1);
     TENON_ASSIGN_OR_RETURN(Tensor t, Stack(results[i], static_cast<int>(axis), ElementType(body.program(), states + i), element));
     SetLate(step.outputs[states + i], std::move(t));
   }
@@ -294,7 +324,8 @@ Status Executor::RunSequenceMap(size_t index, const RunOptions& options) {
     for (size_t i = 0; i < step.inputs.size(); ++i) {
       View v = Resolve(step.inputs[i]);
       if (i < mapped && v.sequence != nullptr) {
-        if (t >= v.sequence->size()) return BadInput("sequences of {} and {} elements", first.sequence->size(), v.sequence->size());
+        if (t >= v.sequence->size())
+          return BadInput("sequences of {} and {} elements", first.sequence->size(), v.sequence->size());
         v = (*v.sequence)[t].view();
       }
       inputs.push_back(v);

@@ -16,8 +16,8 @@ using kernels::ValueInfo;
 namespace {
 
 uint64_t NowNs() {
-  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
-      std::chrono::steady_clock::now().time_since_epoch()).count());
+  return static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count());
 }
 
 // After this many runs below half of the arena, the arena shrinks to what they needed.
@@ -25,7 +25,9 @@ constexpr uint64_t kShrinkAfterRuns = 64;
 
 }  // namespace
 
-Arena::~Arena() { Free(); }
+Arena::~Arena() {
+  Free();
+}
 
 void Arena::Free() {
   if (data_ != nullptr) munmap(data_, charged_.bytes());
@@ -120,11 +122,13 @@ Status Executor::ReserveMemory() {
       if (planned.kind != StepKind::kRun) continue;
       const Step& step = program_->steps[s];
       for (size_t i = 0; i < step.inputs.size(); ++i) {
-        if (step.inputs[i] != kAbsent) current_->in[planned.first_in + i].data = current_->values[static_cast<size_t>(step.inputs[i])].view.data;
+        if (step.inputs[i] != kAbsent)
+          current_->in[planned.first_in + i].data = current_->values[static_cast<size_t>(step.inputs[i])].view.data;
       }
       for (size_t i = 0; i < step.outputs.size(); ++i) {
         if (step.outputs[i] == kAbsent) continue;
-        current_->out[planned.first_out + i].data = const_cast<void*>(current_->values[static_cast<size_t>(step.outputs[i])].view.data);
+        current_->out[planned.first_out + i].data =
+            const_cast<void*>(current_->values[static_cast<size_t>(step.outputs[i])].view.data);
       }
     }
   }
@@ -174,7 +178,8 @@ Status Executor::RunSteps(const RunOptions& options) {
     const StepKind kind = current_->steps[i].kind;
     if (kind == StepKind::kSkip) continue;
     if (options.cancel != nullptr && options.cancel->cancelled()) return {Code::kCancelled, "run cancelled"};
-    if (timed && std::chrono::steady_clock::now() >= options.deadline) return {Code::kCancelled, "run cancelled; its deadline passed"};
+    if (timed && std::chrono::steady_clock::now() >= options.deadline)
+      return {Code::kCancelled, "run cancelled; its deadline passed"};
     const uint64_t start = options.observer != nullptr ? NowNs() : 0;
     Status s;
     switch (kind) {
@@ -252,7 +257,8 @@ void Executor::Record(size_t index, uint64_t start, const RunOptions& options) c
     first = false;
   }
   const kernels::Row* row = prepared_.steps[index].row;
-  options.observer->OnStep({step.name, step.op, row != nullptr ? row->name : std::string_view(), start, end - start, std::move(shapes)});
+  options.observer->OnStep(
+      {step.name, step.op, row != nullptr ? row->name : std::string_view(), start, end - start, std::move(shapes)});
 }
 
 uint64_t Executor::output_bytes() const {

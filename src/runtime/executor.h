@@ -35,8 +35,8 @@ class Arena {
 class Executor {
  public:
   /// `program` and `weights` outlive the executor.
-  static Result<std::unique_ptr<Executor>> Create(const artifact::Program& program, hw::Machine& machine, const MappedFile* weights,
-                                                  int max_cached_shapes);
+  static Result<std::unique_ptr<Executor>> Create(const artifact::Program& program, hw::Machine& machine,
+                                                  const MappedFile* weights, int max_cached_shapes);
 
   /// Inputs in program order; the caller has checked types. After success, outputs are at output(i) until the next Run.
   Status Run(std::span<const View> inputs, const RunOptions& options);

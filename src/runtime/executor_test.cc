@@ -10,9 +10,15 @@ namespace {
 using artifact::Program;
 using artifact::Step;
 
-artifact::ProgramValue Value(const char* name, DType t, SymShape shape) { return {name, t, false, std::move(shape), {}}; }
-artifact::ProgramValue Constant(const char* name, Tensor t) { return {name, t.dtype(), false, SymShape(t.shape()), t}; }
-Dim N() { return Dim::Symbol("n"); }
+artifact::ProgramValue Value(const char* name, DType t, SymShape shape) {
+  return {name, t, false, std::move(shape), {}};
+}
+artifact::ProgramValue Constant(const char* name, Tensor t) {
+  return {name, t.dtype(), false, SymShape(t.shape()), t};
+}
+Dim N() {
+  return Dim::Symbol("n");
+}
 
 struct Runner {
   explicit Runner(Program p) : program(std::move(p)), machine(hw::DetectIsa(), 2, {}, 0) {
@@ -37,14 +43,10 @@ struct Runner {
 // y = Reshape(Relu(x + w), Concat(Shape(x)[0:1], [2, 1]))
 Program ThreeOps() {
   Program p;
-  p.values = {Value("x", DType::kF32, SymShape({N(), Dim(2)})),
-              Constant("w", Tensor::FromVector<float>({2}, {1, -3})),
-              Value("a", DType::kF32, SymShape({N(), Dim(2)})),
-              Value("r", DType::kF32, SymShape({N(), Dim(2)})),
-              Value("s", DType::kI64, SymShape(Shape{1})),
-              Constant("tail", Tensor::FromVector<int64_t>({2}, {2, 1})),
-              Value("t", DType::kI64, SymShape(Shape{3})),
-              Value("y", DType::kF32, SymShape({N(), Dim(2), Dim(1)}))};
+  p.values = {Value("x", DType::kF32, SymShape({N(), Dim(2)})), Constant("w", Tensor::FromVector<float>({2}, {1, -3})),
+              Value("a", DType::kF32, SymShape({N(), Dim(2)})), Value("r", DType::kF32, SymShape({N(), Dim(2)})),
+              Value("s", DType::kI64, SymShape(Shape{1})),      Constant("tail", Tensor::FromVector<int64_t>({2}, {2, 1})),
+              Value("t", DType::kI64, SymShape(Shape{3})),      Value("y", DType::kF32, SymShape({N(), Dim(2), Dim(1)}))};
   Step shape{"Shape", "shape", {}, {0}, {4}, {}, ""};
   shape.attrs.Set("start", int64_t{0});
   shape.attrs.Set("end", int64_t{1});
@@ -110,8 +112,8 @@ TEST(Executor, LoopCarriesAndStacks) {
   body.inputs = {0, 1, 2, 3};
   body.outputs = {1, 4, 4};
   Program p;
-  p.values = {Value("x", DType::kF32, SymShape({N()})), Constant("m", Tensor::Scalar<int64_t>(4)), Value("last", DType::kF32, SymShape()),
-              Value("all", DType::kF32, SymShape())};
+  p.values = {Value("x", DType::kF32, SymShape({N()})), Constant("m", Tensor::Scalar<int64_t>(4)),
+              Value("last", DType::kF32, SymShape()), Value("all", DType::kF32, SymShape())};
   Step loop{"Loop", "loop", {}, {1, artifact::kAbsent, 0, 0}, {2, 3}, {body}, ""};
   loop.attrs.Set("captures", int64_t{1});
   p.steps = {loop};

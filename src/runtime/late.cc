@@ -32,7 +32,8 @@ void BufferPool::Return(std::shared_ptr<Buffer> buffer) {
   constexpr size_t kMaxIdle = 64;
   idle_.push_back(std::move(buffer));
   if (idle_.size() <= kMaxIdle) return;
-  auto largest = std::max_element(idle_.begin(), idle_.end(), [](const auto& a, const auto& b) { return a->bytes() < b->bytes(); });
+  auto largest =
+      std::max_element(idle_.begin(), idle_.end(), [](const auto& a, const auto& b) { return a->bytes() < b->bytes(); });
   (void)charged_.Resize(charged_.bytes() - (*largest)->bytes(), "");
   idle_.erase(largest);
 }

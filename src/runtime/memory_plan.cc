@@ -9,9 +9,13 @@ namespace {
 
 constexpr uint64_t kAlignment = 64;
 
-uint64_t Padded(uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+uint64_t Padded(uint64_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
 
-bool Together(const Block& a, const Block& b) { return a.first <= b.last && b.first <= a.last; }
+bool Together(const Block& a, const Block& b) {
+  return a.first <= b.last && b.first <= a.last;
+}
 
 }  // namespace
 

@@ -12,11 +12,15 @@ using artifact::ProgramValue;
 using artifact::Step;
 using kernels::ValueInfo;
 
-std::string Describe(const Step& step) { return fmt::format("node '{}' ({})", step.name, step.op); }
+std::string Describe(const Step& step) {
+  return fmt::format("node '{}' ({})", step.name, step.op);
+}
 
 namespace {
 
-bool IsControlFlow(const Step& step) { return !step.bodies.empty(); }
+bool IsControlFlow(const Step& step) {
+  return !step.bodies.empty();
+}
 
 void FillInfo(const ProgramValue& v, bool is_input, View* view, ValueInfo* info) {
   info->present = true;
@@ -40,8 +44,7 @@ class Preparer {
     prepared_.steps.resize(program_.steps.size());
     for (size_t i = 0; i < program_.steps.size(); ++i) {
       const Step& step = program_.steps[i];
-      Status s = IsControlFlow(step) ? PrepareBodies(step, &prepared_.steps[i])
-                                     : PrepareKernel(step, &prepared_.steps[i]);
+      Status s = IsControlFlow(step) ? PrepareBodies(step, &prepared_.steps[i]) : PrepareKernel(step, &prepared_.steps[i]);
       TENON_RETURN_IF_ERROR(std::move(s).Within(Describe(step)));
     }
     return std::move(prepared_);

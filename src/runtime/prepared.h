@@ -29,12 +29,13 @@ struct PreparedStep {
 struct Prepared {
   const artifact::Program* program = nullptr;
   std::vector<PreparedStep> steps;
-  std::vector<int> last_use;                        ///< per value: last step that reads it; steps.size() for outputs; -1: never
+  std::vector<int> last_use;  ///< per value: last step that reads it; steps.size() for outputs; -1: never
   uint64_t packed_bytes = 0;
 };
 
 /// `weights` (may be null) is told to give back pages of constants that were packed.
-Result<Prepared> Prepare(const artifact::Program& program, hw::Machine& machine, const MappedFile* weights, int max_cached_shapes);
+Result<Prepared> Prepare(const artifact::Program& program, hw::Machine& machine, const MappedFile* weights,
+                         int max_cached_shapes);
 
 /// "step 'name' (Op)" for messages.
 std::string Describe(const artifact::Step& step);

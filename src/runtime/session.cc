@@ -28,7 +28,9 @@ std::string Join(const std::vector<TensorInfo>& infos) {
   return names;
 }
 
-std::string ShapeText(const std::vector<int64_t>& shape) { return fmt::format("[{}]", fmt::join(shape, ",")); }
+std::string ShapeText(const std::vector<int64_t>& shape) {
+  return fmt::format("[{}]", fmt::join(shape, ","));
+}
 
 // Host tensors <-> views. Strings and sequences need owners for the length of a run.
 Result<Tensor> ToTensor(const HostTensor& t);
@@ -128,14 +130,16 @@ class ModelSession final : public Session {
     }
     TENON_RETURN_IF_ERROR(Execute(options));
     std::vector<HostTensor> outputs;
-    for (size_t i = 0; i < outputs_.size(); ++i) outputs.push_back(ToHost(outputs_[i].name, outputs_[i].dtype, executor_->output(i)));
+    for (size_t i = 0; i < outputs_.size(); ++i)
+      outputs.push_back(ToHost(outputs_[i].name, outputs_[i].dtype, executor_->output(i)));
     return outputs;
   }
 
   Status RunInto(const HostTensor* inputs, size_t num_inputs, HostTensor* outputs, size_t num_outputs,
                  const RunOptions& options) override {
     if (num_inputs != inputs_.size() || num_outputs != outputs_.size()) {
-      return Usage("{} inputs and {} outputs given; the model has {} and {}", num_inputs, num_outputs, inputs_.size(), outputs_.size());
+      return Usage("{} inputs and {} outputs given; the model has {} and {}", num_inputs, num_outputs, inputs_.size(),
+                   outputs_.size());
     }
     InputBinder binder;
     std::fill(fed_.begin(), fed_.end(), false);
@@ -146,7 +150,8 @@ class ModelSession final : public Session {
     TENON_RETURN_IF_ERROR(std::move(status));
     for (size_t i = 0; i < num_outputs; ++i) {
       const View& v = executor_->output(i);
-      if (v.sequence != nullptr || v.dtype == DType::kString) return Usage("output '{}' does not fit plain memory; use Run", outputs_[i].name);
+      if (v.sequence != nullptr || v.dtype == DType::kString)
+        return Usage("output '{}' does not fit plain memory; use Run", outputs_[i].name);
       if (outputs[i].bytes < v.bytes()) {
         return Usage("output '{}'; {} bytes given, {} needed", outputs_[i].name, outputs[i].bytes, v.bytes());
       }
@@ -163,17 +168,17 @@ class ModelSession final : public Session {
     };
     const auto o = find(outputs_, output);
     const auto i = find(inputs_, input);
-    if (o == static_cast<std::ptrdiff_t>(outputs_.size())) return Usage("unknown output '{}'; the model gives {}", output, Join(outputs_));
-    if (i == static_cast<std::ptrdiff_t>(inputs_.size())) return Usage("unknown input '{}'; the model takes {}", input, Join(inputs_));
+    if (o == static_cast<std::ptrdiff_t>(outputs_.size()))
+      return Usage("unknown output '{}'; the model gives {}", output, Join(outputs_));
+    if (i == static_cast<std::ptrdiff_t>(inputs_.size()))
+      return Usage("unknown input '{}'; the model takes {}", input, Join(inputs_));
     carried_from_[static_cast<size_t>(i)] = static_cast<int>(o);
     return Status::Ok();
   }
 
   void ResetState() override { state_.clear(); }
 
-  void Trim() override {
-    executor_->Trim();
-  }
+  void Trim() override { executor_->Trim(); }
 
   MemoryReport memory() const override {
     MemoryReport m;
@@ -223,8 +228,8 @@ class ModelSession final : public Session {
       return Feed(index, optional, binder);
     }
     if (t.is_sequence != info.is_sequence || (!t.is_sequence && t.dtype != info.dtype)) {
-      return Usage("input '{}'; {}{} given; the model takes {}{}", info.name, t.is_sequence ? "sequence of " : "", DTypeName(t.dtype),
-                   info.is_sequence ? "sequence of " : "", DTypeName(info.dtype));
+      return Usage("input '{}'; {}{} given; the model takes {}{}", info.name, t.is_sequence ? "sequence of " : "",
+                   DTypeName(t.dtype), info.is_sequence ? "sequence of " : "", DTypeName(info.dtype));
     }
     TENON_ASSIGN_OR_RETURN(views_[index], binder->Bind(t));
     fed_[index] = true;
@@ -274,7 +279,8 @@ class ModelSession final : public Session {
       const View& given = views_[i];
       if (given.sequence != nullptr || !declared.has_rank()) continue;
       if (given.shape.rank() != declared.rank()) {
-        return Usage("input '{}'; shape {} given; the model takes {}", inputs_[i].name, given.shape.ToString(), declared.ToString());
+        return Usage("input '{}'; shape {} given; the model takes {}", inputs_[i].name, given.shape.ToString(),
+                     declared.ToString());
       }
       for (int d = 0; d < declared.rank(); ++d) TENON_RETURN_IF_ERROR(CheckExtent(i, d, declared, given.shape));
     }
@@ -291,15 +297,15 @@ class ModelSession final : public Session {
     if (const auto symbol = want.symbol()) {
       const auto range = artifact_.program.ranges.find(*symbol);
       if (range != artifact_.program.ranges.end() && (given[d] < range->second.first || given[d] > range->second.second)) {
-        return Usage("input '{}'; extent {} given for '{}'; the artifact was compiled for {}..{}", inputs_[i].name, given[d], *symbol,
-                     range->second.first, range->second.second);
+        return Usage("input '{}'; extent {} given for '{}'; the artifact was compiled for {}..{}", inputs_[i].name, given[d],
+                     *symbol, range->second.first, range->second.second);
       }
     }
     for (const auto& [dim, value, input] : bound_) {
       if (!(*dim == want)) continue;
       if (value == given[d]) return Status::Ok();
-      return Usage("inputs '{}' and '{}' disagree; symbol '{}' is {} in one and {} in the other", inputs_[input].name, inputs_[i].name,
-                   want.ToString(), value, given[d]);
+      return Usage("inputs '{}' and '{}' disagree; symbol '{}' is {} in one and {} in the other", inputs_[input].name,
+                   inputs_[i].name, want.ToString(), value, given[d]);
     }
     bound_.push_back({&want, given[d], i});
     return Status::Ok();
@@ -376,7 +382,8 @@ Result<std::unique_ptr<Session>> Session::Open(const std::string& path, const Se
 HostTensor Copy(const HostTensor& tensor) {
   HostTensor copy = tensor;
   if (tensor.bytes > 0) {
-    auto bytes = std::make_shared<std::vector<char>>(static_cast<const char*>(tensor.data), static_cast<const char*>(tensor.data) + tensor.bytes);
+    auto bytes = std::make_shared<std::vector<char>>(static_cast<const char*>(tensor.data),
+                                                     static_cast<const char*>(tensor.data) + tensor.bytes);
     copy.data = bytes->data();
     copy.owner = bytes;
   }

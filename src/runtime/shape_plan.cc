@@ -62,9 +62,8 @@ class Planner {
     const PreparedStep& prepared = prepared_.steps[static_cast<size_t>(index)];
     PlannedStep& planned = plan_->steps[static_cast<size_t>(index)];
     const Step& step = *prepared.step;
-    const bool late_input = std::any_of(step.inputs.begin(), step.inputs.end(), [&](ValueIndex v) {
-      return v != kAbsent && value(v).place == Place::kUnknown;
-    });
+    const bool late_input = std::any_of(step.inputs.begin(), step.inputs.end(),
+                                        [&](ValueIndex v) { return v != kAbsent && value(v).place == Place::kUnknown; });
     if (prepared.is_control_flow() || late_input) {
       planned.kind = prepared.is_control_flow() ? StepKind::kControl : StepKind::kLate;
       return Status::Ok();
@@ -81,9 +80,8 @@ class Planner {
     }
     for (size_t i = 0; i < out.size(); ++i) out[i].present = step.outputs[i] != kAbsent;
     TENON_RETURN_IF_ERROR(kernels::InferShapes(step.op, {step.attrs, in, out}));
-    const bool known = std::all_of(out.begin(), out.end(), [](const ValueInfo& v) {
-      return !v.present || (!v.is_sequence && v.shape.is_const());
-    });
+    const bool known = std::all_of(out.begin(), out.end(),
+                                   [](const ValueInfo& v) { return !v.present || (!v.is_sequence && v.shape.is_const()); });
     if (!known) {
       planned.kind = StepKind::kLate;
       return Status::Ok();

@@ -13,8 +13,8 @@
 
 namespace tenon {
 
-using AttrValue = std::variant<int64_t, float, std::string, std::vector<int64_t>, std::vector<float>,
-                               std::vector<std::string>, Tensor>;
+using AttrValue =
+    std::variant<int64_t, float, std::string, std::vector<int64_t>, std::vector<float>, std::vector<std::string>, Tensor>;
 
 class Attrs {
  public:
@@ -32,9 +32,7 @@ class Attrs {
   /// The value, or `fallback` when absent or of another kind (Validate kinds with the op's schema first).
   int64_t Int(std::string_view name, int64_t fallback) const { return Get<int64_t>(name, fallback); }
   float Float(std::string_view name, float fallback) const { return Get<float>(name, fallback); }
-  std::string String(std::string_view name, std::string fallback) const {
-    return Get<std::string>(name, std::move(fallback));
-  }
+  std::string String(std::string_view name, std::string fallback) const { return Get<std::string>(name, std::move(fallback)); }
   std::vector<int64_t> Ints(std::string_view name, std::vector<int64_t> fallback = {}) const {
     return Get<std::vector<int64_t>>(name, std::move(fallback));
   }

@@ -8,7 +8,7 @@ namespace tenon {
 namespace {
 constexpr size_t kAlignment = 64;
 constexpr size_t kHugePage = size_t{2} << 20;
-}
+}  // namespace
 
 std::shared_ptr<Buffer> Buffer::Allocate(size_t bytes) {
   std::shared_ptr<Buffer> b(new Buffer());
@@ -87,15 +87,17 @@ std::optional<std::vector<int64_t>> ToInt64s(const View& view) {
 std::optional<std::vector<double>> ToDoubles(const View& view) {
   std::vector<double> out;
   const auto n = static_cast<size_t>(view.num_elements());
-  const bool known = DispatchDType<float, double>(view.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    const T* p = view.Data<T>();
-    out.assign(p, p + n);
-  }) || DispatchDType<Half, BFloat16>(view.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    const T* p = view.Data<T>();
-    for (size_t i = 0; i < n; ++i) out.push_back(static_cast<double>(static_cast<float>(p[i])));
-  });
+  const bool known = DispatchDType<float, double>(view.dtype,
+                                                  [&](auto tag) {
+                                                    using T = typename decltype(tag)::type;
+                                                    const T* p = view.Data<T>();
+                                                    out.assign(p, p + n);
+                                                  }) ||
+                     DispatchDType<Half, BFloat16>(view.dtype, [&](auto tag) {
+                       using T = typename decltype(tag)::type;
+                       const T* p = view.Data<T>();
+                       for (size_t i = 0; i < n; ++i) out.push_back(static_cast<double>(static_cast<float>(p[i])));
+                     });
   if (!known) return std::nullopt;
   return out;
 }

@@ -81,8 +81,7 @@ class Buffer {
 class Tensor {
  public:
   Tensor() = default;
-  Tensor(DType dtype, Shape shape, std::shared_ptr<Buffer> buffer)
-      : dtype_(dtype), shape_(shape), buffer_(std::move(buffer)) {}
+  Tensor(DType dtype, Shape shape, std::shared_ptr<Buffer> buffer) : dtype_(dtype), shape_(shape), buffer_(std::move(buffer)) {}
 
   /// Uninitialised elements (strings: empty). kResourceLimit when memory is not to be had.
   static Result<Tensor> Allocate(DType dtype, const Shape& shape);
