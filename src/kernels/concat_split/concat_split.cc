@@ -184,7 +184,7 @@ class ConcatKernel final : public movement::MoveKernel {
         movement::StridedCopy copy;
         copy.Add(outer, row, run);
         copy.Add(run, 1, 1);
-        copy.Run(movement::At(args.out[0].data, offset, size), v.data, size, args.team, hw::kBaseline);
+        copy.Run(movement::At(args.out[0].data, offset, size), v.data, size, args.team);
       }
       offset += run;
     }
@@ -227,7 +227,7 @@ class SplitKernel final : public movement::MoveKernel {
         movement::StridedCopy copy;
         copy.Add(outer, part * inner, extent * inner);
         copy.Add(part * inner, 1, 1);
-        copy.Run(args.out[o].data, movement::At(in.data, start * inner, size), size, args.team, hw::kBaseline);
+        copy.Run(args.out[o].data, movement::At(in.data, start * inner, size), size, args.team);
       }
       start += part;
     }

@@ -1,5 +1,9 @@
 #include "kernels/movement/strided.h"
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 #include <algorithm>
 #include <cstring>
 
@@ -19,17 +23,107 @@ void CopyLine(T* dst, int64_t dst_stride, const T* src, int64_t src_stride, int6
   }
 }
 
-// Blocks of 16x16 keep both sides in the L1 cache for every element size.
+// A matrix with few rows (interleaving) or few columns (the reverse): one loop with the short side unrolled.
+template <int kRows, typename T>
+void Interleave(const T* src, int64_t src_stride, T* dst, int64_t dst_stride, int64_t cols) {
+  for (int64_t c = 0; c < cols; ++c) {
+    for (int r = 0; r < kRows; ++r) dst[c * dst_stride + r] = src[r * src_stride + c];
+  }
+}
+template <int kCols, typename T>
+void Deinterleave(const T* src, int64_t src_stride, T* dst, int64_t dst_stride, int64_t rows) {
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int c = 0; c < kCols; ++c) dst[c * dst_stride + r] = src[r * src_stride + c];
+  }
+}
+template <typename T>
+bool TransposeThin(const T* src, int64_t src_stride, T* dst, int64_t dst_stride, int64_t rows, int64_t cols) {
+  switch (rows) {
+    case 2: return Interleave<2>(src, src_stride, dst, dst_stride, cols), true;
+    case 3: return Interleave<3>(src, src_stride, dst, dst_stride, cols), true;
+    case 4: return Interleave<4>(src, src_stride, dst, dst_stride, cols), true;
+    default: break;
+  }
+  switch (cols) {
+    case 2: return Deinterleave<2>(src, src_stride, dst, dst_stride, rows), true;
+    case 3: return Deinterleave<3>(src, src_stride, dst, dst_stride, rows), true;
+    case 4: return Deinterleave<4>(src, src_stride, dst, dst_stride, rows), true;
+    default: return false;
+  }
+}
+
+// One block that is small enough for the L1 cache on both sides.
+template <typename T>
+void TransposeBlock(const T* src, int64_t src_stride, T* dst, int64_t dst_stride, int64_t rows, int64_t cols) {
+  for (int64_t c = 0; c < cols; ++c) {
+    for (int64_t r = 0; r < rows; ++r) dst[c * dst_stride + r] = src[r * src_stride + c];
+  }
+}
+
+#ifdef __SSE2__
+// 2-byte elements in 8x8 register tiles.
+void TransposeBlock(const uint16_t* src, int64_t src_stride, uint16_t* dst, int64_t dst_stride, int64_t rows, int64_t cols) {
+  const int64_t full_rows = rows & ~int64_t{7};
+  const int64_t full_cols = cols & ~int64_t{7};
+  for (int64_t c = 0; c < full_cols; c += 8) {
+    for (int64_t r = 0; r < full_rows; r += 8) {
+      __m128i a[8], b[8];
+      for (int i = 0; i < 8; ++i) a[i] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(src + (r + i) * src_stride + c));
+      for (int i = 0; i < 4; ++i) {
+        b[2 * i] = _mm_unpacklo_epi16(a[i], a[i + 4]);
+        b[2 * i + 1] = _mm_unpackhi_epi16(a[i], a[i + 4]);
+      }
+      for (int i = 0; i < 4; ++i) {
+        a[2 * i] = _mm_unpacklo_epi16(b[i], b[i + 4]);
+        a[2 * i + 1] = _mm_unpackhi_epi16(b[i], b[i + 4]);
+      }
+      for (int i = 0; i < 4; ++i) {
+        b[2 * i] = _mm_unpacklo_epi16(a[i], a[i + 4]);
+        b[2 * i + 1] = _mm_unpackhi_epi16(a[i], a[i + 4]);
+      }
+      for (int i = 0; i < 8; ++i) _mm_storeu_si128(reinterpret_cast<__m128i*>(dst + (c + i) * dst_stride + r), b[i]);
+    }
+  }
+  TransposeBlock<uint16_t>(src + full_rows * src_stride, src_stride, dst + full_rows, dst_stride, rows - full_rows, cols);
+  TransposeBlock<uint16_t>(src + full_cols, src_stride, dst + full_cols * dst_stride, dst_stride, full_rows, cols - full_cols);
+}
+
+// 4-byte elements in 4x4 register tiles.
+void TransposeBlock(const uint32_t* src, int64_t src_stride, uint32_t* dst, int64_t dst_stride, int64_t rows, int64_t cols) {
+  const int64_t full_rows = rows & ~int64_t{3};
+  const int64_t full_cols = cols & ~int64_t{3};
+  const auto load = [&](int64_t r, int64_t c) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(src + r * src_stride + c));
+  };
+  const auto store = [&](int64_t c, int64_t r, __m128i v) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(dst + c * dst_stride + r), v);
+  };
+  for (int64_t c = 0; c < full_cols; c += 4) {
+    for (int64_t r = 0; r < full_rows; r += 4) {
+      const __m128i a = load(r, c), b = load(r + 1, c), d = load(r + 2, c), e = load(r + 3, c);
+      const __m128i ab = _mm_unpacklo_epi32(a, b), de = _mm_unpacklo_epi32(d, e);
+      const __m128i ab2 = _mm_unpackhi_epi32(a, b), de2 = _mm_unpackhi_epi32(d, e);
+      store(c, r, _mm_unpacklo_epi64(ab, de));
+      store(c + 1, r, _mm_unpackhi_epi64(ab, de));
+      store(c + 2, r, _mm_unpacklo_epi64(ab2, de2));
+      store(c + 3, r, _mm_unpackhi_epi64(ab2, de2));
+    }
+  }
+  TransposeBlock<uint32_t>(src + full_rows * src_stride, src_stride, dst + full_rows, dst_stride, rows - full_rows, cols);
+  TransposeBlock<uint32_t>(src + full_cols, src_stride, dst + full_cols * dst_stride, dst_stride, full_rows, cols - full_cols);
+}
+#endif
+
+// Blocks of 32x32: whole cache lines on both sides for every element size, and few streams at a time. Wider register tiles
+// (8x8, 16x16 with AVX2 and AVX-512) keep more streams open and are slower for it, in and out of cache.
 template <typename T>
 void TransposeBlocked(const T* src, int64_t src_stride, T* dst, int64_t dst_stride, int64_t rows, int64_t cols) {
-  constexpr int64_t kBlock = 16;
-  for (int64_t c0 = 0; c0 < cols; c0 += kBlock) {
-    const int64_t c1 = std::min(cols, c0 + kBlock);
-    for (int64_t r0 = 0; r0 < rows; r0 += kBlock) {
-      const int64_t r1 = std::min(rows, r0 + kBlock);
-      for (int64_t c = c0; c < c1; ++c) {
-        for (int64_t r = r0; r < r1; ++r) dst[c * dst_stride + r] = src[r * src_stride + c];
-      }
+  if (TransposeThin(src, src_stride, dst, dst_stride, rows, cols)) return;
+  constexpr int64_t kBlock = 32;
+  for (int64_t r = 0; r < rows; r += kBlock) {
+    for (int64_t c = 0; c < cols; c += kBlock) {
+      TransposeBlock(src + r * src_stride + c, src_stride, dst + c * dst_stride + r, dst_stride, std::min(kBlock, rows - r),
+                     std::min(kBlock, cols - c));
     }
   }
 }
@@ -149,7 +243,7 @@ void StridedCopy::RunRows(char* dst, const char* src, int size, hw::Team& team) 
   });
 }
 
-void StridedCopy::RunTransposed(char* dst, const char* src, int size, int axis, hw::Team& team, hw::IsaMask isa) const {
+void StridedCopy::RunTransposed(char* dst, const char* src, int size, int axis, hw::Team& team) const {
   StridedCopy outer = *this;
   const Dimension row = dims_[rank_ - 1];  // contiguous in dst
   const Dimension col = dims_[axis];       // contiguous in src
@@ -157,30 +251,27 @@ void StridedCopy::RunTransposed(char* dst, const char* src, int size, int axis, 
   outer.rank_ = rank_ - 2;
   int64_t n = 1;
   for (int i = 0; i < outer.rank_; ++i) n *= outer.dims_[i].extent;
-  // One task is a band of columns of one matrix.
+  // One task is a band of one matrix across its longer side.
   constexpr int64_t kBand = 64;
-  const int64_t bands = (col.extent + kBand - 1) / kBand;
-  const int64_t task = std::min(kBand, col.extent) * row.extent * size;
+  const bool by_cols = col.extent >= row.extent;
+  const int64_t length = by_cols ? col.extent : row.extent;
+  const int64_t bands = (length + kBand - 1) / kBand;
+  const int64_t task = std::min(kBand, length) * (by_cols ? row.extent : col.extent) * size;
   team.ParallelFor(n * bands, std::max<int64_t>(1, kGrainBytes / task), [&](int64_t begin, int64_t end, int) {
     while (begin < end) {
       // As many bands of the same matrix as this thread has.
       const int64_t band = begin % bands;
       const int64_t take = std::min(bands - band, end - begin);
-      const int64_t c0 = band * kBand;
-      const int64_t cols = std::min(col.extent, (band + take) * kBand) - c0;
+      const int64_t from = band * kBand;
+      const int64_t count = std::min(length, (band + take) * kBand) - from;
+      const int64_t rows = by_cols ? row.extent : count;
+      const int64_t cols = by_cols ? count : col.extent;
       outer.ForOuter(outer.rank_, begin / bands, begin / bands + 1, [&](int64_t d, int64_t s) {
-        char* out = dst + (d + c0 * col.dst) * size;
-        const char* in = src + (s + c0) * size;
-        if (size == 4) {
-          const auto f = hw::Covers(isa, hw::kAvx512) ? Transpose32_avx512
-                         : hw::Covers(isa, hw::kAvx2) ? Transpose32_avx2
-                                                      : Transpose32_sse2;
-          f(reinterpret_cast<const uint32_t*>(in), row.src, reinterpret_cast<uint32_t*>(out), col.dst, row.extent, cols);
-          return;
-        }
+        char* out = dst + (d + (by_cols ? from * col.dst : from)) * size;
+        const char* in = src + (s + (by_cols ? from : from * row.src)) * size;
         DispatchSize(size, [&](auto* tag) {
           using T = std::remove_pointer_t<decltype(tag)>;
-          TransposeBlocked(reinterpret_cast<const T*>(in), row.src, reinterpret_cast<T*>(out), col.dst, row.extent, cols);
+          TransposeBlocked(reinterpret_cast<const T*>(in), row.src, reinterpret_cast<T*>(out), col.dst, rows, cols);
         });
       });
       begin += take;
@@ -188,7 +279,7 @@ void StridedCopy::RunTransposed(char* dst, const char* src, int size, int axis, 
   });
 }
 
-void StridedCopy::Run(void* dst, const void* src, int size, hw::Team& team, hw::IsaMask isa) {
+void StridedCopy::Run(void* dst, const void* src, int size, hw::Team& team) {
   if (!Collapse()) return;
   if (rank_ == 0) return CopyElements(dst, src, 1, size);
   if (rank_ == 1 && dims_[0].dst == 1 && dims_[0].src == 1) {
@@ -197,12 +288,8 @@ void StridedCopy::Run(void* dst, const void* src, int size, hw::Team& team, hw::
   Widen(&size);
   if (rank_ == 1) return RunRows(static_cast<char*>(dst), static_cast<const char*>(src), size, team);
   const int axis = size == kStringSize ? -1 : TransposeAxis();
-  if (axis >= 0) return RunTransposed(static_cast<char*>(dst), static_cast<const char*>(src), size, axis, team, isa);
+  if (axis >= 0) return RunTransposed(static_cast<char*>(dst), static_cast<const char*>(src), size, axis, team);
   RunRows(static_cast<char*>(dst), static_cast<const char*>(src), size, team);
-}
-
-void Transpose32_sse2(const uint32_t* src, int64_t src_stride, uint32_t* dst, int64_t dst_stride, int64_t rows, int64_t cols) {
-  TransposeBlocked(src, src_stride, dst, dst_stride, rows, cols);
 }
 
 }  // namespace tenon::kernels::movement

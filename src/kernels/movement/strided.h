@@ -4,7 +4,6 @@
 
 #include <cstdint>
 
-#include "hw/isa.h"
 #include "hw/team.h"
 #include "kernels/movement/element.h"
 
@@ -21,7 +20,7 @@ class StridedCopy {
     CHECK(rank_ < kMaxDims);
     dims_[rank_++] = {extent, dst_stride, src_stride};
   }
-  void Run(void* dst, const void* src, int size, hw::Team& team, hw::IsaMask isa);
+  void Run(void* dst, const void* src, int size, hw::Team& team);
 
  private:
   struct Dimension {
@@ -31,7 +30,7 @@ class StridedCopy {
   bool Widen(int* size);
   int TransposeAxis() const;
   void RunRows(char* dst, const char* src, int size, hw::Team& team) const;
-  void RunTransposed(char* dst, const char* src, int size, int axis, hw::Team& team, hw::IsaMask isa) const;
+  void RunTransposed(char* dst, const char* src, int size, int axis, hw::Team& team) const;
   template <typename F>
   void ForOuter(int outer_rank, int64_t begin, int64_t end, F&& f) const;
 
@@ -41,11 +40,6 @@ class StridedCopy {
 
 /// Row-major strides of `shape`.
 void RowMajorStrides(const Shape& shape, int64_t* strides);
-
-/// dst[c*dst_stride + r] = src[r*src_stride + c] for r < rows, c < cols; 4-byte elements.
-void Transpose32_sse2(const uint32_t* src, int64_t src_stride, uint32_t* dst, int64_t dst_stride, int64_t rows, int64_t cols);
-void Transpose32_avx2(const uint32_t* src, int64_t src_stride, uint32_t* dst, int64_t dst_stride, int64_t rows, int64_t cols);
-void Transpose32_avx512(const uint32_t* src, int64_t src_stride, uint32_t* dst, int64_t dst_stride, int64_t rows, int64_t cols);
 
 }  // namespace tenon::kernels::movement
 

@@ -63,7 +63,7 @@ class SplitKernel final : public Kernel {
     copy.Add(in.shape.Product(0, axis), size * inner, in.shape[axis] * inner);
     copy.Add(size * inner, 1, 1);
     const int bytes = movement::ElementSize(in.dtype);
-    copy.Run(t.mutable_data(), movement::At(in.data, start * inner, bytes), bytes, args.team, hw::kBaseline);
+    copy.Run(t.mutable_data(), movement::At(in.data, start * inner, bytes), bytes, args.team);
     return t;
   }
 
@@ -110,7 +110,7 @@ class ConcatKernel final : public Kernel {
       movement::StridedCopy copy;
       copy.Add(shape.Product(0, axis), total * inner, run);
       copy.Add(run, 1, 1);
-      copy.Run(movement::At(args.out[0].data, offset, size), t.data(), size, args.team, hw::kBaseline);
+      copy.Run(movement::At(args.out[0].data, offset, size), t.data(), size, args.team);
       offset += run;
     }
     return Status::Ok();

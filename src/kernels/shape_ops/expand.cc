@@ -67,7 +67,7 @@ class ExpandKernel final : public movement::MoveKernel {
       const int a = i - lead;
       copy.Add(shape[i], dst[i], a < 0 || in.shape[a] == 1 ? 0 : src[a]);
     }
-    copy.Run(args.out[0].data, in.data, movement::ElementSize(in.dtype), args.team, hw::kBaseline);
+    copy.Run(args.out[0].data, in.data, movement::ElementSize(in.dtype), args.team);
     return Status::Ok();
   }
 };
@@ -100,7 +100,7 @@ class TileKernel final : public movement::MoveKernel {
       copy.Add(repeats[i], dst[i] * in.shape[i], 0);
       copy.Add(in.shape[i], dst[i], src[i]);
     }
-    copy.Run(args.out[0].data, in.data, movement::ElementSize(in.dtype), args.team, hw::kBaseline);
+    copy.Run(args.out[0].data, in.data, movement::ElementSize(in.dtype), args.team);
     return Status::Ok();
   }
 };

@@ -197,7 +197,7 @@ class SliceKernel final : public movement::MoveKernel {
       copy.Add(shape[i], out_strides[i], shape[i] > 1 ? ranges[i].step * in_strides[i] : 0);
     }
     const int size = movement::ElementSize(in.dtype);
-    copy.Run(args.out[0].data, movement::At(in.data, base, size), size, args.team, hw::kBaseline);
+    copy.Run(args.out[0].data, movement::At(in.data, base, size), size, args.team);
     return Status::Ok();
   }
 };

@@ -23,7 +23,7 @@ Result<Params> Parse(std::string_view op, const Attrs& attrs) {
 class DepthSpaceKernel final : public movement::MoveKernel {
  public:
   static Status Check(const Problem& p) { return Parse(p.op, p.attrs).status(); }
-  explicit DepthSpaceKernel(const Problem& p) : to_space_(p.op == "DepthToSpace"), p_(*Parse(p.op, p.attrs)), isa_(p.isa) {}
+  explicit DepthSpaceKernel(const Problem& p) : to_space_(p.op == "DepthToSpace"), p_(*Parse(p.op, p.attrs)) {}
 
  protected:
   Status Move(const RunArgs& args) const override {
@@ -53,7 +53,7 @@ class DepthSpaceKernel final : public movement::MoveKernel {
       const int k = to_space_ ? to_wide[i] : to_deep[i];
       copy.Add(extent[k], to_space_ ? flat[k] : deep[k], to_space_ ? deep[k] : flat[k]);
     }
-    copy.Run(args.out[0].data, args.in[0].data, movement::ElementSize(args.in[0].dtype), args.team, isa_);
+    copy.Run(args.out[0].data, args.in[0].data, movement::ElementSize(args.in[0].dtype), args.team);
     return Status::Ok();
   }
 
@@ -61,7 +61,6 @@ class DepthSpaceKernel final : public movement::MoveKernel {
   const char* Name() const { return to_space_ ? "DepthToSpace" : "SpaceToDepth"; }
   bool to_space_;
   Params p_;
-  hw::IsaMask isa_;
 };
 
 Status Infer(const ShapeArgs& args, bool to_space) {

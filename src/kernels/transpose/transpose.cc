@@ -60,7 +60,6 @@ Result<Shape> OutputShape(const std::vector<int>& perm, const Shape& in) {
   return out;
 }
 
-template <hw::IsaMask kIsa>
 class BlockedKernel final : public movement::MoveKernel {
  public:
   static Status Check(const Problem& problem) { return ReferenceKernel::Check(problem); }
@@ -77,7 +76,7 @@ class BlockedKernel final : public movement::MoveKernel {
     movement::RowMajorStrides(shape, dst);
     movement::StridedCopy copy;
     for (int k = 0; k < shape.rank(); ++k) copy.Add(shape[k], dst[k], src[Source(perm_, shape.rank(), k)]);
-    copy.Run(args.out[0].data, in.data, movement::ElementSize(in.dtype), args.team, kIsa);
+    copy.Run(args.out[0].data, in.data, movement::ElementSize(in.dtype), args.team);
     return Status::Ok();
   }
 
