@@ -66,6 +66,23 @@ inline void StoreBytes(uint8_t* p, IVec v, bool is_signed) {
   const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
   _mm_storel_epi64(reinterpret_cast<__m128i*>(p), is_signed ? _mm_packs_epi16(words, words) : _mm_packus_epi16(words, words));
 }
+inline IVec MulI(IVec a, IVec b) {
+  return _mm256_mullo_epi32(a, b);
+}
+inline void StoreI(int32_t* p, IVec v) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), v);
+}
+inline IVec XorSum(const uint8_t* p, uint8_t flip, uint8_t* to, IVec acc) {
+  const __m256i v =
+      _mm256_xor_si256(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)), _mm256_set1_epi8(static_cast<char>(flip)));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), v);
+  return _mm256_add_epi64(acc, _mm256_sad_epu8(v, _mm256_setzero_si256()));
+}
+inline uint32_t Total(IVec acc) {
+  uint64_t parts[4];
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(parts), acc);
+  return static_cast<uint32_t>(parts[0] + parts[1] + parts[2] + parts[3]);
+}
 
 #include "kernels/quantize/simd-inl.h"
 
@@ -114,6 +131,7 @@ void Tile(int count, const uint8_t* a, int64_t a_stride, int64_t groups, const i
 
 }  // namespace
 
-const Simd kSimdAvx2 = {2, kColumns, Quantize, QuantizeEach, Dequantize, DequantizeEach, MinMax, Requantize, Tile};
+const Simd kSimdAvx2 = {2,      kColumns,   Quantize,   QuantizeEach, Dequantize, DequantizeEach,
+                        MinMax, Requantize, FlipAndSum, Correct,      Tile};
 
 }  // namespace tenon::kernels::quantize

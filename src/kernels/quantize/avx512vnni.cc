@@ -64,6 +64,24 @@ inline IVec LoadBytes(const uint8_t* p, bool is_signed) {
 inline void StoreBytes(uint8_t* p, IVec v, bool /*is_signed*/) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(v));
 }
+inline IVec MulI(IVec a, IVec b) {
+  return _mm512_mullo_epi32(a, b);
+}
+inline void StoreI(int32_t* p, IVec v) {
+  _mm512_storeu_si512(p, v);
+}
+inline IVec XorSum(const uint8_t* p, uint8_t flip, uint8_t* to, IVec acc) {
+  const __m512i v = _mm512_xor_si512(_mm512_loadu_si512(p), _mm512_set1_epi8(static_cast<char>(flip)));
+  _mm512_storeu_si512(to, v);
+  return _mm512_add_epi64(acc, _mm512_sad_epu8(v, _mm512_setzero_si512()));
+}
+inline uint32_t Total(IVec acc) {
+  uint64_t parts[8];
+  _mm512_storeu_si512(parts, acc);
+  uint64_t sum = 0;
+  for (uint64_t part : parts) sum += part;
+  return static_cast<uint32_t>(sum);
+}
 
 #include "kernels/quantize/simd-inl.h"
 
@@ -112,6 +130,7 @@ void Tile(int count, const uint8_t* a, int64_t a_stride, int64_t groups, const i
 
 }  // namespace
 
-const Simd kSimdAvx512Vnni = {6, kColumns, Quantize, QuantizeEach, Dequantize, DequantizeEach, MinMax, Requantize, Tile};
+const Simd kSimdAvx512Vnni = {6,      kColumns,   Quantize,   QuantizeEach, Dequantize, DequantizeEach,
+                              MinMax, Requantize, FlipAndSum, Correct,      Tile};
 
 }  // namespace tenon::kernels::quantize

@@ -64,9 +64,9 @@ class FastConv final : public Kernel {
   struct Call {
     const RunArgs& args;
     const conv::Geometry& g;
-    int32_t x_zero;           // of x as given
-    uint8_t flip;             // 0x80 when x is int8
-    const int32_t* w_zero;    // of each output channel, as packed
+    int32_t x_zero;  // of x as given
+    uint8_t flip;  // 0x80 when x is int8
+    const int32_t* w_zero;  // of each output channel, as packed
     const float* w_scale;
     float x_scale, y_scale;
     int32_t y_zero;
@@ -85,7 +85,7 @@ class FastConv final : public Kernel {
   int64_t oc_ = 0, ocg_ = 0, k_ = 0, groups_ = 0, panels_ = 0;
   bool flip_w_ = false;
   std::shared_ptr<Buffer> packed_;
-  std::vector<uint32_t> sums_;   // of each output channel's weights as packed
+  std::vector<uint32_t> sums_;  // of each output channel's weights as packed
 };
 
 // One row: the patch of `pixel` in weight order (channel, then taps), as uint8.
@@ -128,9 +128,8 @@ void FastConv::Block(const Call& call, int64_t n, int64_t group, int64_t first, 
   uint32_t row_sums[kTilesPerBlock * kMaxTileRows];
   for (int64_t i = 0; i < count; ++i) {
     Gather(call, n, group, first + i, patches + i * stride);
-    uint32_t sum = 0;
-    for (int64_t k = 0; k < k_; ++k) sum += patches[i * stride + k];
-    row_sums[i] = sum;
+    uint8_t* const patch = patches + i * stride;
+    row_sums[i] = simd_.flip_and_sum(patch, k_, 0, patch);
   }
   alignas(64) int32_t c[kMaxTileRows * kMaxTileColumns];
   uint8_t bytes[kMaxTileColumns];
@@ -146,11 +145,8 @@ void FastConv::Block(const Call& call, int64_t n, int64_t group, int64_t first, 
       for (int r = 0; r < rows; ++r) {
         int32_t* sum = c + r * columns;
         const uint32_t centred = row_sums[i + r] - static_cast<uint32_t>(k_) * zx;
-        for (int64_t j = 0; j < width; ++j) {
-          const uint32_t fix = static_cast<uint32_t>(call.w_zero[oc + j]) * centred + zx * sums_[static_cast<size_t>(oc + j)];
-          const auto bias = static_cast<uint32_t>(call.bias != nullptr ? call.bias[oc + j] : 0);
-          sum[j] = static_cast<int32_t>(static_cast<uint32_t>(sum[j]) - fix + bias);
-        }
+        simd_.correct(sum, width, call.w_zero + oc, sums_.data() + oc, centred, zx,
+                      call.bias != nullptr ? call.bias + oc : nullptr);
         const int64_t to = (n * oc_ + oc) * pixels + first + i + r;
         if (!c_.requantize) {
           for (int64_t j = 0; j < width; ++j) y.Data<int32_t>()[to + j * pixels] = sum[j];

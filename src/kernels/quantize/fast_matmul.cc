@@ -100,11 +100,8 @@ void FastMatMul::Block(const Call& call, int64_t row, int count, int64_t panel) 
     const int32_t given = call.a_zero.present() ? LoadInt(call.a_zero.dtype, call.a_zero.data, call.az.Index(0, r)) : 0;
     const auto za = static_cast<uint32_t>(given + (call.flip_a ? 128 : 0));
     int32_t* sum = c + i * columns;
-    for (int64_t j = 0; j < width; ++j) {
-      const auto zb = static_cast<uint32_t>(call.b_zero[first + j]);
-      const uint32_t fix = zb * (call.a_sums[r] - static_cast<uint32_t>(k_) * za) + za * sums_[static_cast<size_t>(first + j)];
-      sum[j] = static_cast<int32_t>(static_cast<uint32_t>(sum[j]) - fix);
-    }
+    simd_.correct(sum, width, call.b_zero + first, sums_.data() + first, call.a_sums[r] - static_cast<uint32_t>(k_) * za, za,
+                  nullptr);
     if (!m_.requantize) {
       std::memcpy(y.Data<int32_t>() + r * n_ + first, sum, static_cast<size_t>(width) * sizeof(int32_t));
       continue;
@@ -140,16 +137,8 @@ Status FastMatMul::Run(const RunArgs& args) const {
   }
   args.team.ParallelFor(rows, std::max<int64_t>(1, 65536 / std::max<int64_t>(1, k_)), [&](int64_t begin, int64_t end, int) {
     for (int64_t r = begin; r < end; ++r) {
-      const uint8_t* from = a.Data<uint8_t>() + r * k_;
-      const uint8_t flip = call.flip_a ? 0x80 : 0;
-      uint32_t sum = 0;
-      for (int64_t k = 0; k < k_; ++k) {
-        const auto v = static_cast<uint8_t>(from[k] ^ flip);
-        bytes[r * stride + k] = v;
-        sum += v;
-      }
+      a_sums[r] = simd_.flip_and_sum(a.Data<uint8_t>() + r * k_, k_, call.flip_a ? 0x80 : 0, bytes + r * stride);
       for (int64_t k = k_; k < stride; ++k) bytes[r * stride + k] = 0;
-      a_sums[r] = sum;
     }
   });
   const int64_t blocks = (rows + simd_.rows - 1) / simd_.rows;
