@@ -25,7 +25,7 @@ Refusal CanCrop(const Problem& p) {
   return DTypeBits(p.in[0].dtype) >= 8 ? nullptr : kRefuseDType;
 }
 
-// x as planes of [height][width][inner], of which the fast rows resize height and width.
+// x as [count] planes of [height][width][inner], of which the fast rows resize height and width.
 struct Planes {
   int64_t count = 0, inner = 1;
   const AxisTable* height = nullptr;
@@ -74,7 +74,7 @@ class ResizeKernel final : public Kernel {
   }
 
  private:
-  // Whether only two neighbouring axes change, followed by channels or nothing.
+  // Whether one axis or two neighbours change, whatever stands before and behind them.
   bool Fits(const Shape& x, const Plan& plan, Planes* p) const {
     if (plan.any_outside || x.rank() < 1) return false;
     static const AxisTable kOne = [] {
@@ -82,14 +82,20 @@ class ResizeKernel final : public Kernel {
       t.in = t.out = 1;
       return t;
     }();
-    const int h = params_.nhwc ? 1 : x.rank() - 2, w = params_.nhwc ? 2 : x.rank() - 1;
+    int first = x.rank() - 1, last = -1;
     for (int i = 0; i < x.rank(); ++i) {
-      if (i != h && i != w && !plan.axes[static_cast<size_t>(i)].identity) return false;
+      if (plan.axes[static_cast<size_t>(i)].identity) continue;
+      first = std::min(first, i);
+      last = i;
     }
-    p->height = h < 0 ? &kOne : &plan.axes[static_cast<size_t>(h)];
+    if (last > first + 1) return false;
+    // One axis alone is the height when something stands behind it: then whole rows are blended.
+    const bool row = first == x.rank() - 1;
+    const int w = row ? first : first + 1;
+    p->height = row ? &kOne : &plan.axes[static_cast<size_t>(first)];
     p->width = &plan.axes[static_cast<size_t>(w)];
-    p->count = x.Product(0, std::max(0, h));
-    p->inner = params_.nhwc ? x[3] : 1;
+    p->count = x.Product(0, first);
+    p->inner = x.Product(w + 1, x.rank());
     return true;
   }
 

@@ -38,6 +38,8 @@ TEST(Resize, RowsMatchReference) {
         attrs.Set("nearest_mode", std::string(seed % 2 == 0 ? "floor" : "round_prefer_ceil"));
         const Tensor x = RandomF32({2, 3, 7, 19}, ++seed);
         EXPECT_EQ(CheckRows("Resize", attrs, {x, roi, F({1, 1, h, w})}, 1, 1e-5, 1e-5), 2);
+        const Tensor last = RandomF32({2, 7, 19, 5}, ++seed);  // channels last by the order of scales
+        EXPECT_EQ(CheckRows("Resize", attrs, {last, F({0, 0.1f, 0.2f, 0, 1, 0.9f, 0.8f, 1}), F({1, h, w, 1})}, 1, 1e-5, 1e-5), 2);
         attrs.Set("data_layout", std::string("NHWC"));
         const Tensor t = RandomF32({2, 7, 19, 5}, ++seed);
         EXPECT_EQ(CheckRows("Resize", attrs, {t, roi, F({1, 1, h, w})}, 1, 1e-5, 1e-5), 2);
