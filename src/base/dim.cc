@@ -157,9 +157,23 @@ Dim Dim::Min(const Dim& a, const Dim& b) {
   return Symbol(fmt::format("min({},{})", x, y));
 }
 
+namespace {
+
+// Whether a is min(.., b): then a broadcasts with b only where it is b, or 1.
+bool IsMinimumWith(const Dim& a, const Dim& b) {
+  const auto atom = a.symbol();
+  if (!atom || !atom->starts_with("min(") || b.is_unknown()) return false;
+  const std::string operand = b.ToString();
+  return atom->ends_with("," + operand + ")") || atom->starts_with("min(" + operand + ",");
+}
+
+}  // namespace
+
 std::optional<Dim> Dim::Broadcast(const Dim& a, const Dim& b) {
   if (a.Is(1)) return b;
   if (b.Is(1) || a == b) return a;
+  if (IsMinimumWith(a, b)) return b;
+  if (IsMinimumWith(b, a)) return a;
   if (a.is_const() && b.is_const()) return std::nullopt;
   if (a.is_const()) return a;
   if (b.is_const()) return b;
