@@ -160,6 +160,57 @@ TEST(AttentionFusion, PackedProjection) {
   EXPECT_LT(o.difference, 1e-5);
 }
 
+// nn.MultiheadAttention: the sequence first, one projection, heads merged into the batch on the way.
+TEST(AttentionFusion, SequenceFirst) {
+  const Outcome o = Optimise(R"(graph g(x: float32[b,5,4]) -> (y) {
+    w: float32[4,12] = const [1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, 4, 3, 2, 1, 0, 1, 2, 3, 4, 5, 6, 7, 8, -7, 6, -5, 4, -3, 2, -1, 0, 1, 0, -1, 2, 1, 0, -1, -2, -3, -2, -1, 0, 1, 2, 3]
+    wo: float32[4,4] = const [1, 2, 3, 4, 4, 3, 2, 1, -1, 1, -1, 1, 2, 2, 2, 2]
+    bo: float32[4] = const [1, 2, 3, 4]
+    split: int64[5] = const [1, 5, -1, 3, 4]
+    zero: int64[1] = const [0]
+    three: int64[1] = const [3]
+    i0: int64[] = const [0]
+    i1: int64[] = const [1]
+    i2: int64[] = const [2]
+    bmm: int64[3] = const [5, -1, 2]
+    four: int64[4] = const [-1, 2, 5, 2]
+    flat: int64[2] = const [-1, 4]
+    back: int64[3] = const [5, -1, 4]
+    s: float32[] = const [0.3]
+    t = Transpose(x) {perm=[1, 0, 2]}
+    m = MatMul(t, w)
+    r = Reshape(m, split)
+    tr = Transpose(r) {perm=[3, 1, 2, 0, 4]}
+    sq = Squeeze(tr, three)
+    q0 = Gather(sq, i0) {axis=0}
+    k0 = Gather(sq, i1) {axis=0}
+    v0 = Gather(sq, i2) {axis=0}
+    q1 = Reshape(q0, bmm)
+    k1 = Reshape(k0, bmm)
+    v1 = Reshape(v0, bmm)
+    q2 = Transpose(q1) {perm=[1, 0, 2]}
+    k2 = Transpose(k1) {perm=[1, 2, 0]}
+    v2 = Transpose(v1) {perm=[1, 0, 2]}
+    q = Reshape(q2, four)
+    kt0: int64[4] = const [-1, 2, 2, 5]
+    k = Reshape(k2, kt0)
+    v = Reshape(v2, four)
+    qs = Mul(q, s)
+    a = MatMul(qs, k)
+    p = Softmax(a)
+    o = MatMul(p, v)
+    u = Transpose(o) {perm=[2, 0, 1, 3]}
+    f = Reshape(u, flat)
+    g = Gemm(f, wo, bo)
+    h = Reshape(g, back)
+    n = Transpose(h) {perm=[1, 0, 2]}
+    y = Add(x, n)
+  })");
+  EXPECT_EQ(CountOps(o.graph, "FusedAttention"), 1) << ir::Print(o.graph);
+  EXPECT_EQ(CountOps(o.graph), 3) << ir::Print(o.graph);
+  EXPECT_LT(o.difference, 1e-4);
+}
+
 TEST(AttentionFusion, HeadsInTheBatch) {
   const Outcome o = Optimise(R"(graph g(q: float32[n,s,4], k: float32[n,t,4], v: float32[n,t,6], mask: float32[n,1,t]) -> (y) {
     c: float32[] = const [0.5]

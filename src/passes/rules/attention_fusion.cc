@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "passes/axis_map.h"
 #include "passes/pass.h"
 #include "passes/permutation.h"
 #include "passes/reshape_target.h"
@@ -19,6 +20,7 @@ bool HasPerm(const Rewriter& r, NodeId id, std::initializer_list<int64_t> perm) 
 // What the match has found so far.
 struct Match {
   ValueId q = kNone, k = kNone, v = kNone;  // rank 4 [b, h, s, d], or rank 3 [b, s, d] with one head
+  bool k_transposed = false;                // k is [b, h, d, s] or [b, d, s]
   ValueId mask = kNone;
   double scale = 1;
   ValueId y = kNone;                        // what the operator replaces
@@ -59,23 +61,8 @@ bool MatchScores(Rewriter& r, ValueId s, Match* m) {
   const ValueId kt = PeelScale(r, n.inputs[1], &m->scale);
   const int rank = r.RankOf(kt);
   if (rank != r.RankOf(m->q) || (rank != 3 && rank != 4)) return false;
-  if (fused && n.attrs.Int("transB", 0) != 0) {
-    m->k = kt;
-    return true;
-  }
-  const NodeId t = r.Producer(kt, "Transpose");
-  if (t == kNone) return false;
-  if (rank == 3) {
-    if (!HasPerm(r, t, {0, 2, 1})) return false;
-    m->k = r.In(t, 0);
-  } else if (HasPerm(r, t, {0, 1, 3, 2})) {
-    m->k = r.In(t, 0);
-  } else if (HasPerm(r, t, {0, 2, 3, 1})) {
-    m->k = AddTranspose(r, r.In(t, 0), {0, 2, 1, 3}, t);  // from [b, s, h, d]; falls away again under Heads
-  }
-  if (m->k == kNone) return false;
-  // A scale that exporters put on k itself, before its transpose.
-  m->k = PeelScale(r, m->k, &m->scale);
+  m->k = kt;
+  m->k_transposed = !fused || n.attrs.Int("transB", 0) == 0;
   return true;
 }
 
@@ -136,67 +123,105 @@ NodeId SoftmaxOf(Rewriter& r, ValueId p) {
   return r.SoleProducer(p, "Softmax");
 }
 
-// [b, h, s, d] made from [b, s, h*d] by Reshape and Transpose: that value. kNone otherwise.
-ValueId Merged(const Rewriter& r, ValueId x, int64_t heads) {
-  const NodeId t = r.Producer(x, "Transpose");
-  if (t == kNone || !HasPerm(r, t, {0, 2, 1, 3})) return kNone;
-  const NodeId reshape = r.Producer(r.In(t, 0));
-  if (reshape == kNone || (r.node(reshape).op != "Reshape" && r.node(reshape).op != "Unsqueeze")) return kNone;
-  const ValueId source = r.In(reshape, 0);
-  const SymShape& from = r.ShapeOf(source);
-  const SymShape& to = r.ShapeOf(r.In(t, 0));
-  if (r.RankOf(source) != 3 || !to[2].Is(heads)) return kNone;
-  return from[0] == to[0] && from[1] == to[1] && from[2] == to[2] * to[3] ? source : kNone;
+// Whether the axis is exactly the source axis `axis`, or a part of it when `part` is set. An extent of 1 leaves no atom.
+bool IsAxis(const std::vector<Atom>& atoms, const SymShape& source, int axis, bool part = false) {
+  if (atoms.empty()) return !part && source[axis].Is(1);
+  return atoms.size() == 1 && atoms[0].key[0] == axis && (part || atoms[0].key.size() == 1);
 }
 
-// [.., h*d] whose parts of [b, s, 3, h, d] -> (2, 0, 3, 1, 4) are q, k and v.
-struct Part {
-  ValueId packed = kNone;
-  int64_t index = -1;
+// [b, s, h*d] or packed [b, s, 3*h*d] from which [b, h, s, d] (or [b, h, d, s]) is made by moving elements only.
+struct Heads {
+  ValueId source = kNone;
+  int64_t part = -1;  // 0, 1, 2 of a packed source
 };
-Part PackedPart(const Rewriter& r, ValueId x) {
-  NodeId p = r.Producer(x);
-  Part part;
-  if (p == kNone) return part;
-  if (r.node(p).op == "Gather" && r.node(p).attrs.Int("axis", 0) == 0) {
-    const auto index = r.ConstInts(r.In(p, 1));
-    if (!index || index->size() != 1 || r.RankOf(r.In(p, 1)) != 0) return part;
-    part.index = (*index)[0] < 0 ? (*index)[0] + 3 : (*index)[0];
-  } else {
-    // Slice [i:i+1] and a view that drops the axis; Split into three likewise.
-    if (r.node(p).op == "Squeeze" || r.node(p).op == "Reshape") p = r.Producer(r.In(p, 0));
-    if (p == kNone || r.node(p).op != "Slice") return part;
-    const auto start = r.ConstInts(r.In(p, 1));
-    const auto axes = r.ConstInts(r.In(p, 3));
-    if (!start || start->size() != 1 || (axes && ((*axes)[0] != 0)) || r.ExtentOf(r.Out(p), 0) != 1) return part;
-    part.index = (*start)[0] < 0 ? (*start)[0] + 3 : (*start)[0];
+Heads HeadsOf(const Rewriter& r, ValueId x, bool transposed) {
+  for (const AxisMap& map : TraceAxes(r, x)) {
+    const SymShape& shape = r.ShapeOf(map.source);
+    if (shape.rank() != 3 || map.axes.size() != 4 || map.chosen.size() > 1) continue;
+    const auto& s = map.axes[transposed ? 3 : 2];
+    const auto& h = map.axes[1];
+    const auto& d = map.axes[transposed ? 2 : 3];
+    if (!IsAxis(map.axes[0], shape, 0) || !IsAxis(s, shape, 1) || !IsAxis(h, shape, 2, true) || !IsAxis(d, shape, 2, true)) {
+      continue;
+    }
+    if (!(h[0].key < d[0].key)) continue;
+    const Dim width = h[0].extent * d[0].extent;
+    if (map.chosen.empty() && shape[2] == width) return {map.source, -1};
+    if (map.chosen.empty()) continue;
+    const auto& [part, index] = map.chosen[0];
+    if (part.key[0] == 2 && part.key < h[0].key && part.extent.Is(3) && shape[2] == Dim(3) * width) return {map.source, index};
   }
-  const NodeId t = r.Producer(r.In(p, 0), "Transpose");
-  if (t == kNone || !HasPerm(r, t, {2, 0, 3, 1, 4}) || r.ExtentOf(r.In(t, 0), 2) != 3) return part;
-  const NodeId reshape = r.Producer(r.In(t, 0), "Reshape");
-  if (reshape == kNone || r.RankOf(r.In(reshape, 0)) != 3) return part;
-  const SymShape& from = r.ShapeOf(r.In(reshape, 0));
-  const SymShape& to = r.ShapeOf(r.In(t, 0));
-  if (from[0] == to[0] && from[1] == to[1] && from[2] == to[2] * to[3] * to[4]) part.packed = r.In(reshape, 0);
-  return part;
+  return {};
 }
 
-// The attention's result after Transpose and Reshape to [b, s, h*d], when that is all it is used for.
-ValueId MergedResult(const Rewriter& r, ValueId y) {
+// How the result is used: merged to [b, s, h*d] (PyTorch, BERT), or with the sequence first to [s, b, h*d] or [s*b, h*d]
+// (nn.MultiheadAttention).
+struct Merged {
+  ValueId replaces = kNone;
+  bool sequence_first = false;
+};
+Merged MergedResult(const Rewriter& r, ValueId y) {
   const NodeId t = r.SoleReader(y);
-  if (t == kNone || r.node(t).op != "Transpose" || !HasPerm(r, t, {0, 2, 1, 3})) return kNone;
+  if (t == kNone || r.node(t).op != "Transpose") return {};
+  const bool sequence_first = HasPerm(r, t, {2, 0, 1, 3});
+  if (!sequence_first && !HasPerm(r, t, {0, 2, 1, 3})) return {};
   const NodeId reshape = r.SoleReader(r.Out(t));
-  if (reshape == kNone || (r.node(reshape).op != "Reshape" && r.node(reshape).op != "Flatten")) return kNone;
+  if (reshape == kNone || (r.node(reshape).op != "Reshape" && r.node(reshape).op != "Flatten")) return {};
   const SymShape& from = r.ShapeOf(r.Out(t));
   const SymShape& to = r.ShapeOf(r.Out(reshape));
-  if (r.RankOf(r.Out(reshape)) != 3) return kNone;
-  return to[0] == from[0] && to[1] == from[1] && to[2] == from[2] * from[3] ? r.Out(reshape) : kNone;
+  const int rank = r.RankOf(r.Out(reshape));
+  if (rank < 2 || !(to[rank - 1] == from[2] * from[3])) return {};
+  if (sequence_first) return {r.Out(reshape), true};
+  return rank == 3 && to[0] == from[0] && to[1] == from[1] ? Merged{r.Out(reshape), false} : Merged{};
 }
 
 // Masks broadcast to [b, h, q, k]; one of a rank-3 product lacks the axis of heads.
 ValueId MaskForHeads(Rewriter& r, ValueId mask, NodeId origin) {
   if (mask == kNone || r.RankOf(mask) < 3) return mask;
   return r.Add("Unsqueeze", {mask, r.Ints("axes", {1})}, {}, origin);
+}
+
+// k as [.., s, d].
+ValueId Untransposed(Rewriter& r, const Match& m, int rank, NodeId origin) {
+  if (!m.k_transposed) return m.k;
+  const NodeId t = r.Producer(m.k, "Transpose");
+  if (t != kNone && (rank == 3 ? HasPerm(r, t, {0, 2, 1}) : HasPerm(r, t, {0, 1, 3, 2}))) return r.In(t, 0);
+  return AddTranspose(r, m.k, rank == 3 ? std::vector<int64_t>{0, 2, 1} : std::vector<int64_t>{0, 1, 3, 2}, origin);
+}
+
+bool Emit(Rewriter& r, NodeId id, const Match& m, int rank, int64_t heads) {
+  Attrs attrs;
+  attrs.Set("num_heads", heads);
+  attrs.Set("scale", static_cast<float>(m.scale));
+  ValueId mask = m.mask;
+  std::vector<ValueId> inputs;
+  Merged result;
+  if (rank == 4) {
+    const Heads q = HeadsOf(r, m.q, false), k = HeadsOf(r, m.k, m.k_transposed), v = HeadsOf(r, m.v, false);
+    const bool packed = q.source != kNone && q.source == k.source && q.source == v.source;
+    if (packed && q.part == 0 && k.part == 1 && v.part == 2) {
+      inputs = {q.source, kNone, kNone};
+    } else {
+      inputs.push_back(q.part < 0 && q.source != kNone ? q.source : m.q);
+      inputs.push_back(k.part < 0 && k.source != kNone ? k.source : Untransposed(r, m, rank, id));
+      inputs.push_back(v.part < 0 && v.source != kNone ? v.source : m.v);
+    }
+    result = MergedResult(r, m.y);
+    attrs.Set("out_rank", int64_t{result.replaces != kNone ? 3 : 4});
+  } else {
+    inputs = {m.q, Untransposed(r, m, rank, id), m.v};
+    mask = MaskForHeads(r, mask, id);
+    attrs.Set("out_rank", int64_t{3});
+  }
+  if (mask != kNone) inputs.push_back(mask);
+  while (inputs.back() == kNone) inputs.pop_back();
+  if (!r.KernelExists("FusedAttention", attrs, inputs)) return false;
+  ValueId y = r.Add("FusedAttention", inputs, attrs, id);
+  if (y != kNone && result.sequence_first) y = AddTranspose(r, y, {1, 0, 2}, id);
+  if (y != kNone && result.sequence_first) y = ReshapeTo(r, y, r.ShapeOf(result.replaces), id);
+  if (y == kNone) return false;
+  r.Replace(result.replaces != kNone ? result.replaces : m.y, y);
+  return true;
 }
 
 bool Fuse(Rewriter& r, NodeId id) {
@@ -215,36 +240,7 @@ bool Fuse(Rewriter& r, NodeId id) {
   const int64_t heads = rank == 3 ? 1 : r.ExtentOf(m.q, 1);
   if (heads < 1 || (rank == 4 && (r.ExtentOf(m.k, 1) != heads || r.ExtentOf(m.v, 1) != heads))) return false;
   if (!(r.ShapeOf(m.q)[0] == r.ShapeOf(m.k)[0]) || !(r.ShapeOf(m.q)[0] == r.ShapeOf(m.v)[0])) return false;
-  Attrs attrs;
-  attrs.Set("num_heads", heads);
-  attrs.Set("scale", static_cast<float>(m.scale));
-  std::vector<ValueId> inputs;
-  if (rank == 4) {
-    const Part pq = PackedPart(r, m.q), pk = PackedPart(r, m.k), pv = PackedPart(r, m.v);
-    if (pq.packed != kNone && pq.packed == pk.packed && pq.packed == pv.packed && pq.index == 0 && pk.index == 1 &&
-        pv.index == 2) {
-      inputs = {pq.packed, kNone, kNone};
-    } else {
-      for (ValueId x : {m.q, m.k, m.v}) {
-        const ValueId merged = Merged(r, x, heads);
-        inputs.push_back(merged != kNone ? merged : x);
-      }
-    }
-    const ValueId merged = MergedResult(r, m.y);
-    if (merged != kNone) m.y = merged;
-    attrs.Set("out_rank", int64_t{merged != kNone ? 3 : 4});
-  } else {
-    inputs = {m.q, m.k, m.v};
-    m.mask = MaskForHeads(r, m.mask, id);
-    attrs.Set("out_rank", int64_t{3});
-  }
-  if (m.mask != kNone) inputs.push_back(m.mask);
-  while (inputs.back() == kNone) inputs.pop_back();
-  if (!r.KernelExists("FusedAttention", attrs, inputs)) return false;
-  const ValueId y = r.Add("FusedAttention", inputs, attrs, id);
-  if (y == kNone) return false;
-  r.Replace(m.y, y);
-  return true;
+  return Emit(r, id, m, rank, heads);
 }
 
 }  // namespace

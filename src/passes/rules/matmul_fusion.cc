@@ -221,6 +221,9 @@ bool FuseTranspose(Rewriter& r, NodeId id) {
 Status GemmToFusedMatMul(Rewriter& r) {
   return ApplyRules(r, {"Gemm"}, {FuseGemm});
 }
+Status MatMulBiasFusion(Rewriter& r) {
+  return ApplyRules(r, {"Add"}, {FuseBias});
+}
 Status MatMulTransposeFusion(Rewriter& r) {
   return ApplyRules(r, {"MatMul", "FusedMatMul"}, {FuseTranspose});
 }
