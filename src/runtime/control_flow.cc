@@ -232,11 +232,11 @@ Status Executor::RunLoop(size_t index, const RunOptions& options) {
       TENON_ASSIGN_OR_RETURN(Carried c, Carried::CopyOf(body.output(1 + i)));
       next.push_back(std::move(c));
     }
-    state = std::move(next);
     for (size_t i = 0; i < scans.size(); ++i) {
       TENON_ASSIGN_OR_RETURN(Tensor t, Tensor::CopyOf(body.output(1 + carried + i)));
       scans[i].push_back(std::move(t));
     }
+    state = std::move(next);   // last: the body's outputs may be views of the old values
   }
   for (size_t i = 0; i < carried; ++i) {
     if (state[i].is_sequence) {
@@ -286,13 +286,15 @@ Status Executor::RunScan(size_t index, const RunOptions& options) {
     }
     for (size_t i = states + scanned; i < step.inputs.size(); ++i) inputs.push_back(Resolve(step.inputs[i]));
     TENON_RETURN_IF_ERROR(body.Run(inputs, options));
-    for (size_t i = 0; i < states; ++i) {
-      TENON_ASSIGN_OR_RETURN(state[i], Carried::CopyOf(body.output(i)));
-    }
     for (size_t i = 0; i < outs; ++i) {
       TENON_ASSIGN_OR_RETURN(Tensor r, Tensor::CopyOf(body.output(states + i)));
       results[i].push_back(std::move(r));
     }
+    std::vector<Carried> next(states);   // replaced together: an output may be a view of another state
+    for (size_t i = 0; i < states; ++i) {
+      TENON_ASSIGN_OR_RETURN(next[i], Carried::CopyOf(body.output(i)));
+    }
+    state = std::move(next);
   }
   for (size_t i = 0; i < states; ++i) SetLate(step.outputs[i], std::move(state[i].tensor));
   for (size_t i = 0; i < outs; ++i) {

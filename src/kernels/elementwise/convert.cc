@@ -134,6 +134,9 @@ void ConvertKind(Kind from, DType to, int64_t n, Word* words) {
     if (target == Kind::kReal) return;
     if (to == DType::kBool) {
       for (int64_t k = 0; k < n; ++k) words[k].u = words[k].f != 0.0 ? 1 : 0;
+    } else if (DTypeBits(to) < 8) {
+      // Undefined by ONNX when out of range; its own tests keep the low bits, as two's complement does.
+      RealToInteger(64, true, n, words);
     } else {
       RealToInteger(DTypeBits(to), target == Kind::kSigned, n, words);
     }

@@ -72,7 +72,7 @@ enum class BinaryOp : uint8_t {
   kBitwiseOr,
   kBitwiseXor,
   kShiftLeft,
-  kShiftRight,  ///< unsigned; shifts by the width or more give 0
+  kShiftRight,  ///< arithmetic for signed types; shifts by the width or more, or by less than 0, leave the sign alone
   kAnd,
   kOr,
   kXor,  ///< bool

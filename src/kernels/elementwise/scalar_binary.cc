@@ -68,11 +68,9 @@ int64_t Signed(BinaryOp op, int bits, int64_t a, int64_t b) {
     case BinaryOp::kMax: return a > b ? a : b;
     case BinaryOp::kMin: return a < b ? a : b;
     case BinaryOp::kPRelu: return a < 0 ? static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b)) : a;
-    case BinaryOp::kShiftRight: {
-      // The bits of the type, not of the word: a negative element shifts in zeros.
-      const uint64_t mask = bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
-      return static_cast<int64_t>(Common(op, bits, static_cast<uint64_t>(a) & mask, static_cast<uint64_t>(b) & mask));
-    }
+    case BinaryOp::kShiftRight:
+      // Arithmetic (BitShift-28): the sign fills, and is all that is left of a shift by the width or more, or by less than 0.
+      return a >> (b < 0 || b >= bits ? 63 : b);
     default: return static_cast<int64_t>(Common(op, bits, static_cast<uint64_t>(a), static_cast<uint64_t>(b)));
   }
 }
