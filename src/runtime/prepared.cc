@@ -16,6 +16,13 @@ std::string Describe(const Step& step) {
   return fmt::format("node '{}' ({})", step.name, step.op);
 }
 
+void DeclareOutputs(const Program& program, const Step& step, std::span<ValueInfo> infos) {
+  for (size_t i = 0; i < infos.size(); ++i) {
+    infos[i].present = step.outputs[i] != kAbsent;
+    if (infos[i].present) infos[i].is_sequence = program.values[static_cast<size_t>(step.outputs[i])].is_sequence;
+  }
+}
+
 namespace {
 
 bool IsControlFlow(const Step& step) {
@@ -90,7 +97,7 @@ class Preparer {
       const bool is_input = std::find(program_.inputs.begin(), program_.inputs.end(), step.inputs[i]) != program_.inputs.end();
       FillInfo(program_.values[static_cast<size_t>(step.inputs[i])], is_input, &views[i], &in[i]);
     }
-    for (size_t i = 0; i < produced.size(); ++i) produced[i].present = step.outputs[i] != kAbsent;
+    DeclareOutputs(program_, step, produced);
     // The rule also checks arity and attributes, so that a program from a file cannot reach a kernel with nonsense.
     TENON_RETURN_IF_ERROR(kernels::InferShapes(step.op, {step.attrs, in, produced}));
     const kernels::Problem problem{step.op, step.attrs, in, produced, machine_.isa, machine_.team.size()};

@@ -37,6 +37,10 @@ struct Prepared {
 Result<Prepared> Prepare(const artifact::Program& program, hw::Machine& machine, const MappedFile* weights,
                          int max_cached_shapes);
 
+/// What a shape rule is told of a step's outputs: which are wanted, and which are declared to be sequences (some rules cannot
+/// tell from their inputs).
+void DeclareOutputs(const artifact::Program& program, const artifact::Step& step, std::span<kernels::ValueInfo> infos);
+
 /// "step 'name' (Op)" for messages.
 std::string Describe(const artifact::Step& step);
 

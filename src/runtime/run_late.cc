@@ -89,7 +89,7 @@ Status Executor::RunLate(size_t index) {
     }
   }
   std::vector<ValueInfo> out_infos(step.outputs.size());
-  for (size_t i = 0; i < out_infos.size(); ++i) out_infos[i].present = step.outputs[i] != kAbsent;
+  DeclareOutputs(*program_, step, out_infos);
   TENON_RETURN_IF_ERROR(kernels::InferShapes(step.op, {step.attrs, in_infos, out_infos}));
   if (prepared.op->is_view) return AliasLate(step.outputs[0], step.inputs[0], out_infos[0]);
   return RunLateKernel(index, in, out_infos);

@@ -78,7 +78,7 @@ class Planner {
       in[i].shape = v.view.shape;
       if (v.place == Place::kConstant) in[i].data = &v.view;
     }
-    for (size_t i = 0; i < out.size(); ++i) out[i].present = step.outputs[i] != kAbsent;
+    DeclareOutputs(program_, step, out);
     TENON_RETURN_IF_ERROR(kernels::InferShapes(step.op, {step.attrs, in, out}));
     const bool known = std::all_of(out.begin(), out.end(),
                                    [](const ValueInfo& v) { return !v.present || (!v.is_sequence && v.shape.is_const()); });
@@ -97,6 +97,11 @@ class Planner {
     if (prepared.op->is_view) return PlanView(step);
     TENON_ASSIGN_OR_RETURN(const bool folded, FoldByRunning(prepared));
     if (folded) return Status::Ok();
+    // Strings are objects: they do not live in the arena.
+    if (std::any_of(out.begin(), out.end(), [](const ValueInfo& v) { return v.dtype == DType::kString; })) {
+      planned.kind = StepKind::kLate;
+      return Status::Ok();
+    }
     return PlanRun(prepared, index, &planned);
   }
 
