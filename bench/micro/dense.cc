@@ -101,7 +101,8 @@ class Ours {
     scratch_ = Buffer::Allocate(configured_.scratch_bytes);
   }
   void Run() {
-    const kernels::RunArgs args{views_, {&out_, 1}, configured_.state.get(), static_cast<std::byte*>(scratch_->data()), team_, nullptr};
+    const kernels::RunArgs args{views_, {&out_, 1}, configured_.state.get(), static_cast<std::byte*>(scratch_->data()),
+                                team_,  nullptr};
     CHECK(kernel_->Run(args).ok());
   }
 
@@ -128,8 +129,8 @@ class Dnnl {
     ops.append_eltwise(1, dnnl::algorithm::eltwise_relu, 0, 0);
     attr.set_post_ops(ops);
     if (p.conv) {
-      const memory::dims w = p.group == 1 ? memory::dims{p.oc, p.c, p.kh, p.kw}
-                                          : memory::dims{p.group, p.oc / p.group, p.c / p.group, p.kh, p.kw};
+      const memory::dims w =
+          p.group == 1 ? memory::dims{p.oc, p.c, p.kh, p.kw} : memory::dims{p.group, p.oc / p.group, p.c / p.group, p.kh, p.kw};
       dnnl::convolution_forward::desc d(dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct,
                                         {{p.n, p.c, p.h, p.w}, f32, any}, {w, f32, any}, {{p.oc}, f32, any},
                                         {{p.n, p.oc, p.oh(), p.ow()}, f32, any}, {p.sh, p.sw}, {p.ph, p.pw}, {p.ph, p.pw});
@@ -214,8 +215,8 @@ int main(int argc, char** argv) {
       a.Round();
       b.Round();
     }
-    const std::string name = p.conv ? fmt::format("conv c{} {}x{} oc{} k{}x{} s{}x{} g{} (x{})", p.c, p.h, p.w, p.oc, p.kh, p.kw, p.sh,
-                                                  p.sw, p.group, p.count)
+    const std::string name = p.conv ? fmt::format("conv c{} {}x{} oc{} k{}x{} s{}x{} g{} (x{})", p.c, p.h, p.w, p.oc, p.kh, p.kw,
+                                                  p.sh, p.sw, p.group, p.count)
                                     : fmt::format("matmul m{} n{} k{} (x{})", p.n, p.oc, p.c, p.count);
     std::printf("%-58s %9.1f %9.1f %9.1f %7.2f\n", name.c_str(), p.flop() / a.best / 1e9, p.flop() / b.best / 1e9, a.best * 1e6,
                 b.best / a.best);

@@ -41,7 +41,9 @@ Status CheckLengths(const Params& p, int spatial) {
   return CheckLength("output_shape", p.output_shape, s);
 }
 
-bool Disagree(const Dim& a, const Dim& b) { return a.is_const() && b.is_const() && a.value() != b.value(); }
+bool Disagree(const Dim& a, const Dim& b) {
+  return a.is_const() && b.is_const() && a.value() != b.value();
+}
 
 struct Axis {
   Dim out;
@@ -99,7 +101,8 @@ struct Outcome {
 Result<Outcome> Rule(const Params& p, const SymShape& x, const SymShape& w) {
   const int rank = x.rank();
   if (rank < 3 || w.rank() != rank) {
-    return BadInput("input of shape {} and weights of shape {}; both need the same rank of 3 or more", x.ToString(), w.ToString());
+    return BadInput("input of shape {} and weights of shape {}; both need the same rank of 3 or more", x.ToString(),
+                    w.ToString());
   }
   const int spatial = rank - 2;
   TENON_RETURN_IF_ERROR(CheckLengths(p, spatial));
@@ -243,10 +246,18 @@ Status CheckAddends(const Geometry& g, std::span<const View> in) {
   return Status::Ok();
 }
 
-Status InferConv(const ShapeArgs& args) { return Infer("Conv", args); }
-Status InferConvTranspose(const ShapeArgs& args) { return Infer("ConvTranspose", args); }
-Status InferFusedConv(const ShapeArgs& args) { return Infer("FusedConv", args); }
-Status InferFusedConvTranspose(const ShapeArgs& args) { return Infer("FusedConvTranspose", args); }
+Status InferConv(const ShapeArgs& args) {
+  return Infer("Conv", args);
+}
+Status InferConvTranspose(const ShapeArgs& args) {
+  return Infer("ConvTranspose", args);
+}
+Status InferFusedConv(const ShapeArgs& args) {
+  return Infer("FusedConv", args);
+}
+Status InferFusedConvTranspose(const ShapeArgs& args) {
+  return Infer("FusedConvTranspose", args);
+}
 
 std::span<const OpKernels> Operators() {
   static const auto conv = gemm::RowsOf(kTable, "Conv");

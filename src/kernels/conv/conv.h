@@ -5,8 +5,8 @@
 //   FusedConv           y = act(conv(x, w) + bias + residual); inputs x, w, bias?, residual? (the shape of y)
 //   FusedConvTranspose  y = act(conv_transpose(x, w) + bias + residual); the same inputs
 //
-// Attributes: ONNX's for Conv and ConvTranspose (auto_pad dilations group kernel_shape pads strides; output_padding output_shape).
-// The fused operators add those of gemm/activation.h and
+// Attributes: ONNX's for Conv and ConvTranspose (auto_pad dilations group kernel_shape pads strides; output_padding
+// output_shape). The fused operators add those of gemm/activation.h and
 //   data_layout   string: "NCHW" (default) or "NHWC": then x, residual and y are channels-last, [n, spatial..., c].
 // Weights keep ONNX's layout either way; fast rows pack them in `make`.
 #ifndef TENON_KERNELS_CONV_CONV_H_
@@ -40,7 +40,8 @@ Result<Params> ParseParams(std::string_view op, const Attrs& attrs);
 /// Most spatial axes that Geometry holds.
 inline constexpr int kMaxSpatial = kMaxRank - 2;
 
-/// One convolution with concrete shapes. Spatial arrays have `spatial` entries; for a transposed one `in` is x's and `out` is y's.
+/// One convolution with concrete shapes. Spatial arrays have `spatial` entries; for a transposed one `in` is x's and `out` is
+/// y's.
 struct Geometry {
   int spatial = 0;
   int64_t n = 0, c = 0, oc = 0, group = 1;
@@ -82,6 +83,12 @@ Refusal CanDepthwise(const Problem& problem);
 Result<std::unique_ptr<Kernel>> MakeDepthwiseAvx512(const Problem& problem);
 Result<std::unique_ptr<Kernel>> MakeDepthwiseAvx2(const Problem& problem);
 Result<std::unique_ptr<Kernel>> MakeDepthwisePortable(const Problem& problem);
+
+/// Constant 3 x 3 windows, stride 1, of a size where it pays.
+Refusal CanWinograd(const Problem& problem);
+Result<std::unique_ptr<Kernel>> MakeWinogradAvx512(const Problem& problem);
+Result<std::unique_ptr<Kernel>> MakeWinogradAvx2(const Problem& problem);
+Result<std::unique_ptr<Kernel>> MakeWinogradPortable(const Problem& problem);
 
 Result<std::unique_ptr<Kernel>> MakeTransposedAvx512(const Problem& problem);
 Result<std::unique_ptr<Kernel>> MakeTransposedAvx2(const Problem& problem);

@@ -84,7 +84,8 @@ TEST(ConvTranspose, ScattersAndCrops) {
 
 TEST(Conv, KeepsSymbols) {
   ValueInfo in[2], out[1];
-  in[0] = ValueInfo{DType::kF32, true, false, SymShape(std::vector<Dim>{Dim::Symbol("n"), 3, Dim::Symbol("h"), 224}), nullptr, {}};
+  in[0] =
+      ValueInfo{DType::kF32, true, false, SymShape(std::vector<Dim>{Dim::Symbol("n"), 3, Dim::Symbol("h"), 224}), nullptr, {}};
   in[1] = ValueInfo{DType::kF32, true, false, SymShape(std::vector<Dim>{8, 3, 3, 3}), nullptr, {}};
   out[0].present = true;
   Attrs attrs;

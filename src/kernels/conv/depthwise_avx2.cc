@@ -5,11 +5,15 @@
 
 namespace tenon::kernels::conv {
 namespace {
+// Order matters: each builds on the ones before.
+// clang-format off
 #include "kernels/gemm/vec_avx2.inl"
-// Order matters: the second builds on the first.
 #include "kernels/conv/depthwise.inl"
+// clang-format on
 }  // namespace
 
-void DepthwiseAvx2(const DepthwiseLine& line) { Line(line); }
+void DepthwiseAvx2(const DepthwiseLine& line) {
+  Line(line);
+}
 
 }  // namespace tenon::kernels::conv

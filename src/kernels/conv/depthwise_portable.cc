@@ -3,11 +3,15 @@
 
 namespace tenon::kernels::conv {
 namespace {
+// Order matters: each builds on the ones before.
+// clang-format off
 #include "kernels/gemm/vec_portable.inl"
-// Order matters: the second builds on the first.
 #include "kernels/conv/depthwise.inl"
+// clang-format on
 }  // namespace
 
-void DepthwisePortable(const DepthwiseLine& line) { Line(line); }
+void DepthwisePortable(const DepthwiseLine& line) {
+  Line(line);
+}
 
 }  // namespace tenon::kernels::conv

@@ -1,10 +1,12 @@
-// The f32 rows of Conv and FusedConv, channels last: depthwise line by line, everything else as an implicit matrix product.
+// The f32 rows of Conv and FusedConv, channels last: depthwise line by line, 3 x 3 windows by Winograd where that pays,
+// everything else as an implicit matrix product.
 // Plain channels-first tensors are turned into scratch and back, image by image.
 #include <algorithm>
 
 #include "base/dtype.h"
 #include "kernels/conv/depthwise.h"
 #include "kernels/conv/implicit.h"
+#include "kernels/conv/winograd.h"
 #include "kernels/refusals.h"
 
 namespace tenon::kernels::conv {
@@ -14,7 +16,7 @@ constexpr int64_t kLineWork = 32 * 1024;  // multiply-adds of a line worth anoth
 
 constexpr int64_t kWindowFloats = 6 * 1024;   // of input under a depthwise window, half of a small L1 cache
 
-enum class Engine { kImplicit, kDepthwise };
+enum class Engine { kImplicit, kDepthwise, kWinograd };
 
 DepthwiseKernel SelectDepthwise(hw::IsaMask isa) {
 #if defined(__x86_64__)
@@ -25,12 +27,25 @@ DepthwiseKernel SelectDepthwise(hw::IsaMask isa) {
   return DepthwisePortable;
 }
 
-int64_t Align(int64_t floats) { return (floats + 15) / 16 * 16; }
+const WinogradKernels& SelectWinograd(hw::IsaMask isa) {
+#if defined(__x86_64__)
+  if (hw::Covers(isa, hw::kAvx512)) return kWinogradAvx512;
+  if (hw::Covers(isa, hw::kAvx2)) return kWinogradAvx2;
+#endif
+  (void)isa;
+  return kWinogradPortable;
+}
+
+int64_t Align(int64_t floats) {
+  return (floats + 15) / 16 * 16;
+}
 
 struct State final : ShapeState {
   Geometry g;
   Plane plane;          // of one image when channels come first
   Implicit implicit;
+  Winograd winograd;
+  bool use_winograd = false;
   bool pointwise = false;
   bool turn_in = false;
   bool turn_out = false;
@@ -46,6 +61,7 @@ class Fast final : public Kernel {
         engine_(engine),
         kernels_(gemm::Select(isa)),
         depthwise_(SelectDepthwise(isa)),
+        transforms_(SelectWinograd(isa)),
         threads_(threads) {}
 
   Status PackConstant(const View& w) {
@@ -56,6 +72,14 @@ class Fast final : public Kernel {
     packed_ = Buffer::Allocate(static_cast<size_t>(floats) * sizeof(float));
     if (packed_ == nullptr) return ResourceLimit("no memory for {} packed weights", floats);
     PackInto(w.Data<float>(), s[0], s[1], taps, static_cast<float*>(packed_->data()));
+    return Status::Ok();
+  }
+
+  Status PackForWinograd(const View& w) {
+    const int64_t floats = PackedWinogradFloats(kernels_, w.shape[0], w.shape[1]);
+    winograd_ = Buffer::Allocate(static_cast<size_t>(floats) * sizeof(float));
+    if (winograd_ == nullptr) return ResourceLimit("no memory for {} packed weights", floats);
+    PackWinograd(kernels_, w.Data<float>(), w.shape[0], w.shape[1], static_cast<float*>(winograd_->data()));
     return Status::Ok();
   }
 
@@ -72,17 +96,22 @@ class Fast final : public Kernel {
       if (s->turn_in) s->x_floats = Align(s->g.c * s->g.in_pixels());
       if (s->turn_out) s->y_floats = Align(s->g.oc * s->g.out_pixels());
     }
-    if (packed_ == nullptr) s->weight_floats = Align(WeightFloats(s->g.oc, s->g.icg(), s->g.taps()));
+    s->use_winograd = winograd_ != nullptr && (packed_ == nullptr || Winograd::Worth(s->plane));
+    if (packed_ == nullptr && !s->use_winograd) s->weight_floats = Align(WeightFloats(s->g.oc, s->g.icg(), s->g.taps()));
     s->pointwise = s->plane.pointwise() && s->g.group == 1;
     if (engine_ == Engine::kDepthwise) {
       if (s->g.group != s->g.c || s->g.oc != s->g.c || s->plane.kernel[0] != 1) {
         return Unsupported("convolution of {} channels in {} groups: {}", s->g.c, s->g.group, kRefuseSize);
       }
+    } else if (s->use_winograd) {
+      s->winograd = Winograd(kernels_, transforms_, s->plane, threads_);
     } else if (!s->pointwise) {
       s->implicit = Implicit(kernels_, s->plane, threads_);
     }
     const size_t bytes = static_cast<size_t>(s->weight_floats + s->x_floats + s->y_floats) * sizeof(float) +
-                         (s->pointwise ? 0 : s->implicit.scratch_bytes());
+                         (s->use_winograd ? s->winograd.scratch_bytes()
+                          : s->pointwise  ? 0
+                                          : s->implicit.scratch_bytes());
     return Configured{std::move(s), bytes};
   }
 
@@ -93,8 +122,9 @@ class Fast final : public Kernel {
     float* y = x + s.x_floats;
     auto* rest = reinterpret_cast<std::byte*>(y + s.y_floats);
     Implicit::Operands o{};
-    o.packed = packed_ != nullptr ? static_cast<const float*>(packed_->data()) : weights;
-    if (packed_ == nullptr) PackInto(args.in[1].Data<float>(), s.g.oc, s.g.icg(), s.g.taps(), weights);
+    const Buffer* packed = s.use_winograd ? winograd_.get() : packed_.get();
+    o.packed = packed != nullptr ? static_cast<const float*>(packed->data()) : weights;
+    if (packed == nullptr) PackInto(args.in[1].Data<float>(), s.g.oc, s.g.icg(), s.g.taps(), weights);
     o.bias = args.Has(2) ? args.in[2].Data<float>() : nullptr;
     const int64_t images = params_.nhwc ? 1 : s.g.n;
     const int64_t x_image = s.g.c * s.g.in_pixels();
@@ -121,8 +151,8 @@ class Fast final : public Kernel {
     return Status::Ok();
   }
 
-  size_t PackedBytes() const override { return packed_ ? packed_->bytes() : 0; }
-  bool ConsumedConstant(size_t i) const override { return i == 1 && packed_ != nullptr; }
+  size_t PackedBytes() const override { return (packed_ ? packed_->bytes() : 0) + (winograd_ ? winograd_->bytes() : 0); }
+  bool ConsumedConstant(size_t i) const override { return i == 1 && (packed_ != nullptr || winograd_ != nullptr); }
 
  private:
   int64_t WeightFloats(int64_t oc, int64_t icg, int64_t taps) const {
@@ -209,6 +239,10 @@ class Fast final : public Kernel {
       Depthwise(s, o, team);
       return;
     }
+    if (s.use_winograd) {
+      s.winograd.Run(o, params_.activation, scratch, team);
+      return;
+    }
     if (!s.pointwise) {
       s.implicit.Run(o, params_.activation, scratch, team);
       return;
@@ -233,14 +267,20 @@ class Fast final : public Kernel {
   Engine engine_;
   const gemm::MicroKernels& kernels_;
   DepthwiseKernel depthwise_;
+  const WinogradKernels& transforms_;
   int threads_;
   std::shared_ptr<Buffer> packed_;
+  std::shared_ptr<Buffer> winograd_;   // with it, packed_ is for the shapes that Winograd does not serve
 };
 
 Result<std::unique_ptr<Kernel>> Make(const Problem& problem, Engine engine, hw::IsaMask isa) {
   TENON_ASSIGN_OR_RETURN(Params p, ParseParams(problem.op, problem.attrs));
   auto kernel = std::make_unique<Fast>(std::move(p), engine, isa, problem.threads);
-  if (problem.IsConst(1)) TENON_RETURN_IF_ERROR(kernel->PackConstant(*problem.in[1].data));
+  const bool winograd = engine == Engine::kWinograd;
+  if (winograd) TENON_RETURN_IF_ERROR(kernel->PackForWinograd(*problem.in[1].data));
+  if (problem.IsConst(1) && !(winograd && problem.in[0].shape.is_const())) {
+    TENON_RETURN_IF_ERROR(kernel->PackConstant(*problem.in[1].data));
+  }
   return std::unique_ptr<Kernel>(std::move(kernel));
 }
 
@@ -254,11 +294,50 @@ Refusal CanDepthwise(const Problem& problem) {
   return one_each && (w.rank() < 5 || w[2].Is(1)) ? nullptr : kRefuseSize;
 }
 
-Result<std::unique_ptr<Kernel>> MakeAvx512(const Problem& p) { return Make(p, Engine::kImplicit, hw::kAvx2 | hw::kAvx512); }
-Result<std::unique_ptr<Kernel>> MakeAvx2(const Problem& p) { return Make(p, Engine::kImplicit, hw::kAvx2); }
-Result<std::unique_ptr<Kernel>> MakePortable(const Problem& p) { return Make(p, Engine::kImplicit, hw::kBaseline); }
-Result<std::unique_ptr<Kernel>> MakeDepthwiseAvx512(const Problem& p) { return Make(p, Engine::kDepthwise, hw::kAvx2 | hw::kAvx512); }
-Result<std::unique_ptr<Kernel>> MakeDepthwiseAvx2(const Problem& p) { return Make(p, Engine::kDepthwise, hw::kAvx2); }
-Result<std::unique_ptr<Kernel>> MakeDepthwisePortable(const Problem& p) { return Make(p, Engine::kDepthwise, hw::kBaseline); }
+Refusal CanWinograd(const Problem& problem) {
+  if (const Refusal refusal = CanFast(problem)) return refusal;
+  if (!problem.IsConst(1)) return kRefuseWeightsNotConstant;
+  auto params = ParseParams(problem.op, problem.attrs);
+  if (!params.ok()) return kRefuseAttribute;
+  // Extents that are not known yet are taken as large: Configure has both ways then.
+  SymShape x = problem.in[0].shape;
+  const Shape& w = problem.in[1].data->shape;
+  if (w.rank() != 4) return kRefuseRank;
+  if (!x.has_rank()) return kRefuseShapeUnknown;
+  for (int i = 0; i < x.rank(); ++i) {
+    const bool channel = i == (params->nhwc ? x.rank() - 1 : 1);
+    if (!x[i].is_const()) x[i] = channel ? w[1] * params->group : 64;
+  }
+  auto geometry = Resolve(*params, *x.ToShape(), w);
+  return geometry.ok() && Winograd::Worth(Plane(*geometry)) ? nullptr : kRefuseSize;
+}
+
+Result<std::unique_ptr<Kernel>> MakeAvx512(const Problem& p) {
+  return Make(p, Engine::kImplicit, hw::kAvx2 | hw::kAvx512);
+}
+Result<std::unique_ptr<Kernel>> MakeAvx2(const Problem& p) {
+  return Make(p, Engine::kImplicit, hw::kAvx2);
+}
+Result<std::unique_ptr<Kernel>> MakePortable(const Problem& p) {
+  return Make(p, Engine::kImplicit, hw::kBaseline);
+}
+Result<std::unique_ptr<Kernel>> MakeDepthwiseAvx512(const Problem& p) {
+  return Make(p, Engine::kDepthwise, hw::kAvx2 | hw::kAvx512);
+}
+Result<std::unique_ptr<Kernel>> MakeDepthwiseAvx2(const Problem& p) {
+  return Make(p, Engine::kDepthwise, hw::kAvx2);
+}
+Result<std::unique_ptr<Kernel>> MakeDepthwisePortable(const Problem& p) {
+  return Make(p, Engine::kDepthwise, hw::kBaseline);
+}
+Result<std::unique_ptr<Kernel>> MakeWinogradAvx512(const Problem& p) {
+  return Make(p, Engine::kWinograd, hw::kAvx2 | hw::kAvx512);
+}
+Result<std::unique_ptr<Kernel>> MakeWinogradAvx2(const Problem& p) {
+  return Make(p, Engine::kWinograd, hw::kAvx2);
+}
+Result<std::unique_ptr<Kernel>> MakeWinogradPortable(const Problem& p) {
+  return Make(p, Engine::kWinograd, hw::kBaseline);
+}
 
 }  // namespace tenon::kernels::conv

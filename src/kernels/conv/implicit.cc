@@ -13,7 +13,9 @@ constexpr int64_t kBlockTableBytes = 96 * 1024;
 constexpr int64_t kMaxBlock = 256;
 constexpr int64_t kThreadWork = 64 * 1024;
 
-int64_t RoundUp(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+int64_t RoundUp(int64_t bytes) {
+  return (bytes + 63) / 64 * 64;
+}
 
 }  // namespace
 
@@ -56,8 +58,7 @@ Implicit::Implicit(const gemm::MicroKernels& kernels, const Plane& plane, int th
   for (int64_t d = 0; d < p_.kernel[0]; ++d) {
     for (int64_t h = 0; h < p_.kernel[1]; ++h) {
       for (int64_t w = 0; w < (whole_rows ? 1 : p_.kernel[2]); ++w) {
-        tap_offsets_.push_back(
-            ((d * p_.dilation[0] * p_.in[1] + h * p_.dilation[1]) * p_.in[2] + w * p_.dilation[2]) * p_.c);
+        tap_offsets_.push_back(((d * p_.dilation[0] * p_.in[1] + h * p_.dilation[1]) * p_.in[2] + w * p_.dilation[2]) * p_.c);
       }
     }
   }
@@ -67,8 +68,8 @@ Implicit::Implicit(const gemm::MicroKernels& kernels, const Plane& plane, int th
   const int64_t input = gemm::BlockFloats(p_.taps() * p_.icg() * p_.ocg()) / std::max<int64_t>(1, tile_input);
   block_ = std::clamp<int64_t>(std::min(input, kBlockTableBytes / tile_table), 2, kMaxBlock);
   block_ = std::min(block_, tiles_);
-  slot_bytes_ = static_cast<size_t>(RoundUp(block_ * static_cast<int64_t>(sizeof(TileRef))) + block_ * tile_table +
-                                    RoundUp(p_.icg() * 4));
+  slot_bytes_ =
+      static_cast<size_t>(RoundUp(block_ * static_cast<int64_t>(sizeof(TileRef))) + block_ * tile_table + RoundUp(p_.icg() * 4));
 }
 
 // Coordinates of an output pixel, moved forward without divisions.

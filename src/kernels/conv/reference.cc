@@ -32,9 +32,8 @@ class Reference final : public Kernel {
     TENON_ASSIGN_OR_RETURN(const Geometry g, Resolve(params_, args.in[0].shape, args.in[1].shape));
     TENON_RETURN_IF_ERROR(CheckAddends(g, args.in));
     if (g.y.num_elements() == 0) return Status::Ok();
-    const bool served = DispatchDType<TENON_FLOAT_TYPES>(args.in[0].dtype, [&](auto tag) {
-      Convolve<typename decltype(tag)::type>(args, g);
-    });
+    const bool served =
+        DispatchDType<TENON_FLOAT_TYPES>(args.in[0].dtype, [&](auto tag) { Convolve<typename decltype(tag)::type>(args, g); });
     return served ? Status::Ok() : Unsupported("convolution of {}", DTypeName(args.in[0].dtype));
   }
 
@@ -87,8 +86,7 @@ class Reference final : public Kernel {
   }
 
   template <typename T>
-  double Sum(const Geometry& g, const T* x, const T* w, int64_t n, int64_t o, const Index& at,
-             int64_t in_pixels) const {
+  double Sum(const Geometry& g, const T* x, const T* w, int64_t n, int64_t o, const Index& at, int64_t in_pixels) const {
     const int64_t group = o / g.ocg();
     const int64_t taps = g.taps();
     Index tap{};

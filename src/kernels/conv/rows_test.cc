@@ -112,6 +112,17 @@ TEST(ConvRows, Depthwise) {
   Check({2, 20, 20, 20, {3, 6, 7}, {1, 3, 3}, {2, 1, 1}, {}, {1, 1, 1, 0, 1, 1}}, rng);
 }
 
+TEST(ConvRows, Winograd) {
+  std::mt19937 rng(8);
+  const Case cases[] = {
+      {1, 16, 16, 1, {24, 24}, {3, 3}, {1, 1}, {}, {1, 1, 1, 1}},
+      {2, 37, 24, 1, {21, 26}, {3, 3}, {1, 1}, {}, {1, 1, 1, 1}},
+      {1, 20, 50, 1, {23, 30}, {3, 3}, {1, 1}, {}, {0, 2, 3, 0}},
+      {1, 128, 128, 1, {20, 20}, {3, 3}, {1, 1}, {}, {1, 1, 1, 1}},
+  };
+  for (const Case& c : cases) Check(c, rng);
+}
+
 TEST(ConvRows, OneAndThreeAxes) {
   std::mt19937 rng(3);
   const Case cases[] = {

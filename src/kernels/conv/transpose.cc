@@ -15,7 +15,9 @@ namespace {
 
 constexpr int64_t kLineWork = 64 * 1024;  // multiply-adds worth another thread
 
-int64_t Align(int64_t floats) { return (floats + 15) / 16 * 16; }
+int64_t Align(int64_t floats) {
+  return (floats + 15) / 16 * 16;
+}
 
 struct State final : ShapeState {
   Geometry g;
@@ -65,7 +67,8 @@ class Transposed final : public Kernel {
           }
         }
       }
-      gemm::Pack(kernels_, merged.data(), s[0], kw * s[1], kw * s[1], 1, 1, to + t * gemm::PackedFloats(kernels_, s[0], kw * s[1]));
+      gemm::Pack(kernels_, merged.data(), s[0], kw * s[1], kw * s[1], 1, 1,
+                 to + t * gemm::PackedFloats(kernels_, s[0], kw * s[1]));
     }
     return Status::Ok();
   }
@@ -136,7 +139,9 @@ class Transposed final : public Kernel {
  private:
   // True when the attributes leave no way to crop or extend the result.
   bool NothingCropped() const {
-    const auto zero = [](const std::vector<int64_t>& v) { return std::all_of(v.begin(), v.end(), [](int64_t x) { return x == 0; }); };
+    const auto zero = [](const std::vector<int64_t>& v) {
+      return std::all_of(v.begin(), v.end(), [](int64_t x) { return x == 0; });
+    };
     const bool pads = params_.auto_pad == AutoPad::kValid || (params_.auto_pad == AutoPad::kNotSet && zero(params_.pads));
     return pads && zero(params_.output_padding) && params_.output_shape.empty();
   }
@@ -247,7 +252,8 @@ class Transposed final : public Kernel {
     const int64_t icg = p.icg();
     const int64_t ocg = p.ocg();
     for (int64_t g = 0; g < p.group; ++g) {
-      gemm::Gemm m = Product(hi - lo, ocg, icg, x + lo * p.c + g * icg, y + (lo * stride + offset) * p.oc + g * ocg, stride * p.oc);
+      gemm::Gemm m =
+          Product(hi - lo, ocg, icg, x + lo * p.c + g * icg, y + (lo * stride + offset) * p.oc + g * ocg, stride * p.oc);
       m.a_stride = p.c;
       m.b = o.packed + (g * p.taps() + tap) * gemm::PackedFloats(kernels_, icg, ocg);
       m.residual = m.c;
@@ -270,8 +276,14 @@ Result<std::unique_ptr<Kernel>> Make(const Problem& problem, hw::IsaMask isa) {
 
 }  // namespace
 
-Result<std::unique_ptr<Kernel>> MakeTransposedAvx512(const Problem& p) { return Make(p, hw::kAvx2 | hw::kAvx512); }
-Result<std::unique_ptr<Kernel>> MakeTransposedAvx2(const Problem& p) { return Make(p, hw::kAvx2); }
-Result<std::unique_ptr<Kernel>> MakeTransposedPortable(const Problem& p) { return Make(p, hw::kBaseline); }
+Result<std::unique_ptr<Kernel>> MakeTransposedAvx512(const Problem& p) {
+  return Make(p, hw::kAvx2 | hw::kAvx512);
+}
+Result<std::unique_ptr<Kernel>> MakeTransposedAvx2(const Problem& p) {
+  return Make(p, hw::kAvx2);
+}
+Result<std::unique_ptr<Kernel>> MakeTransposedPortable(const Problem& p) {
+  return Make(p, hw::kBaseline);
+}
 
 }  // namespace tenon::kernels::conv

@@ -68,8 +68,10 @@ Result<Activation> ParseActivation(const Attrs& attrs) {
     if (f.kind == Act::kClip && !(f.a <= f.b)) return BadInput("activation Clip with min {} > max {}", f.a, f.b);
     return f;
   }
-  return BadInput("unknown activation '{}'; allowed: Relu, Clip, HardSwish, HardSigmoid, Sigmoid, Silu, Gelu, GeluTanh, "
-                  "LeakyRelu, Tanh", name);
+  return BadInput(
+      "unknown activation '{}'; allowed: Relu, Clip, HardSwish, HardSigmoid, Sigmoid, Silu, Gelu, GeluTanh, "
+      "LeakyRelu, Tanh",
+      name);
 }
 
 std::string_view ActivationName(Act kind) {

@@ -13,11 +13,15 @@ constexpr int64_t kMaxDepth = 4096;
 // Multiply-adds that are worth another thread.
 constexpr int64_t kThreadWork = 64 * 1024;
 
-bool ClampOnly(Act kind) { return kind == Act::kNone || kind == Act::kRelu || kind == Act::kClip; }
+bool ClampOnly(Act kind) {
+  return kind == Act::kNone || kind == Act::kRelu || kind == Act::kClip;
+}
 
 }  // namespace
 
-int64_t BlockFloats(int64_t b_floats) { return b_floats <= 64 * 1024 ? 32 * 1024 : 256 * 1024; }
+int64_t BlockFloats(int64_t b_floats) {
+  return b_floats <= 64 * 1024 ? 32 * 1024 : 256 * 1024;
+}
 
 const MicroKernels& Select(hw::IsaMask isa) {
 #if defined(__x86_64__)

@@ -6,10 +6,10 @@
 
 namespace tenon::kernels::gemm {
 namespace {
-#include "kernels/gemm/vec_avx2.inl"
-// Order matters: each builds on the one before.
-#include "kernels/gemm/micro.inl"
+// Order matters: each builds on the ones before.
 // clang-format off
+#include "kernels/gemm/vec_avx2.inl"
+#include "kernels/gemm/micro.inl"
 #include "kernels/gemm/activate.inl"
 #include "kernels/gemm/pack.inl"
 // clang-format on

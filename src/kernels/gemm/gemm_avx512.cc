@@ -9,10 +9,10 @@
 
 namespace tenon::kernels::gemm {
 namespace {
-#include "kernels/gemm/vec_avx512.inl"
-// Order matters: each builds on the one before.
-#include "kernels/gemm/micro.inl"
+// Order matters: each builds on the ones before.
 // clang-format off
+#include "kernels/gemm/vec_avx512.inl"
+#include "kernels/gemm/micro.inl"
 #include "kernels/gemm/activate.inl"
 #include "kernels/gemm/pack.inl"
 // clang-format on
@@ -24,10 +24,10 @@ extern const MicroKernels kMicroAvx512 = {
     4,
     {0, 12, 10, 8, 6},
     {{},
-     {nullptr, Micro<1, 1>, Micro<2, 1>, Micro<3, 1>, Micro<4, 1>, Micro<5, 1>, Micro<6, 1>, Micro<7, 1>, Micro<8, 1>, Micro<9, 1>,
-      Micro<10, 1>, Micro<11, 1>, Micro<12, 1>},
-     {nullptr, Micro<1, 2>, Micro<2, 2>, Micro<3, 2>, Micro<4, 2>, Micro<5, 2>, Micro<6, 2>, Micro<7, 2>, Micro<8, 2>, Micro<9, 2>,
-      Micro<10, 2>},
+     {nullptr, Micro<1, 1>, Micro<2, 1>, Micro<3, 1>, Micro<4, 1>, Micro<5, 1>, Micro<6, 1>, Micro<7, 1>, Micro<8, 1>,
+      Micro<9, 1>, Micro<10, 1>, Micro<11, 1>, Micro<12, 1>},
+     {nullptr, Micro<1, 2>, Micro<2, 2>, Micro<3, 2>, Micro<4, 2>, Micro<5, 2>, Micro<6, 2>, Micro<7, 2>, Micro<8, 2>,
+      Micro<9, 2>, Micro<10, 2>},
      {nullptr, Micro<1, 3>, Micro<2, 3>, Micro<3, 3>, Micro<4, 3>, Micro<5, 3>, Micro<6, 3>, Micro<7, 3>, Micro<8, 3>},
      {nullptr, Micro<1, 4>, Micro<2, 4>, Micro<3, 4>, Micro<4, 4>, Micro<5, 4>, Micro<6, 4>}},
     Activate,

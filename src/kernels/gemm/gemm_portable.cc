@@ -4,10 +4,10 @@
 
 namespace tenon::kernels::gemm {
 namespace {
-#include "kernels/gemm/vec_portable.inl"
-// Order matters: each builds on the one before.
-#include "kernels/gemm/micro.inl"
+// Order matters: each builds on the ones before.
 // clang-format off
+#include "kernels/gemm/vec_portable.inl"
+#include "kernels/gemm/micro.inl"
 #include "kernels/gemm/activate.inl"
 #include "kernels/gemm/pack.inl"
 // clang-format on

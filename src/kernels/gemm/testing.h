@@ -1,4 +1,5 @@
-// What tests of the dense families share: random tensors, comparison of a row with the reference under a bound derived from depth.
+// What tests of the dense families share: random tensors, comparison of a row with the reference under a bound derived from
+// depth.
 #ifndef TENON_KERNELS_GEMM_TESTING_H_
 #define TENON_KERNELS_GEMM_TESTING_H_
 

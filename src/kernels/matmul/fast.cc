@@ -12,7 +12,9 @@ namespace {
 // Elements that are worth another thread when packing or copying.
 constexpr int64_t kCopyGrain = 16 * 1024;
 
-int64_t Align(int64_t floats) { return (floats + 15) / 16 * 16; }
+int64_t Align(int64_t floats) {
+  return (floats + 15) / 16 * 16;
+}
 
 struct State final : ShapeState {
   Geometry g;
@@ -205,9 +207,17 @@ Result<std::unique_ptr<Kernel>> Make(const Problem& problem, hw::IsaMask isa) {
 
 }  // namespace
 
-Refusal CanF32(const Problem& problem) { return problem.in[0].dtype == DType::kF32 ? nullptr : kRefuseDType; }
-Result<std::unique_ptr<Kernel>> MakeAvx512(const Problem& problem) { return Make(problem, hw::kAvx2 | hw::kAvx512); }
-Result<std::unique_ptr<Kernel>> MakeAvx2(const Problem& problem) { return Make(problem, hw::kAvx2); }
-Result<std::unique_ptr<Kernel>> MakePortable(const Problem& problem) { return Make(problem, hw::kBaseline); }
+Refusal CanF32(const Problem& problem) {
+  return problem.in[0].dtype == DType::kF32 ? nullptr : kRefuseDType;
+}
+Result<std::unique_ptr<Kernel>> MakeAvx512(const Problem& problem) {
+  return Make(problem, hw::kAvx2 | hw::kAvx512);
+}
+Result<std::unique_ptr<Kernel>> MakeAvx2(const Problem& problem) {
+  return Make(problem, hw::kAvx2);
+}
+Result<std::unique_ptr<Kernel>> MakePortable(const Problem& problem) {
+  return Make(problem, hw::kBaseline);
+}
 
 }  // namespace tenon::kernels::matmul

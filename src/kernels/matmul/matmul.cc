@@ -13,7 +13,9 @@ constexpr gemm::TableRow kTable[] = {
 #undef KERNEL
 };
 
-bool Disagree(const Dim& a, const Dim& b) { return a.is_const() && b.is_const() && a.value() != b.value(); }
+bool Disagree(const Dim& a, const Dim& b) {
+  return a.is_const() && b.is_const() && a.value() != b.value();
+}
 
 Status SetOutput(const ShapeArgs& args, SymShape shape) {
   ValueInfo& y = args.out[0];
@@ -38,7 +40,8 @@ Status CheckTypes(const ShapeArgs& args) {
 Result<SymShape> Product(const SymShape& a, const SymShape& b, bool trans_a, bool trans_b) {
   const int ra = a.rank();
   const int rb = b.rank();
-  if (ra < 1 || rb < 1) return BadInput("operands of shape {} and {}; a scalar has no matrix product", a.ToString(), b.ToString());
+  if (ra < 1 || rb < 1)
+    return BadInput("operands of shape {} and {}; a scalar has no matrix product", a.ToString(), b.ToString());
   const Dim& ka = ra == 1 || !trans_a ? a[ra - 1] : a[ra - 2];
   const Dim& kb = rb == 1 ? b[0] : (trans_b ? b[rb - 1] : b[rb - 2]);
   if (Disagree(ka, kb)) {

@@ -21,8 +21,8 @@ struct Params {
   bool trans_a = false;
   bool trans_b = false;
   float alpha = 1;
-  float beta = 1;          ///< Gemm only
-  bool is_gemm = false;    ///< input 2 is C with broadcasting and beta; otherwise bias [n] and residual
+  float beta = 1;  ///< Gemm only
+  bool is_gemm = false;  ///< input 2 is C with broadcasting and beta; otherwise bias [n] and residual
   gemm::Activation activation;
 };
 
@@ -33,9 +33,9 @@ Result<Params> ParseParams(std::string_view op, const Attrs& attrs);
 struct Geometry {
   int64_t m = 0, n = 0, k = 0;
   int64_t batch = 1;
-  Shape batch_dims;            ///< broadcast batch axes; `batch` is their product
-  Shape a_batch, b_batch;      ///< the operands' batch axes, left-padded with 1 to the same rank
-  Shape y;                     ///< shape of the result
+  Shape batch_dims;  ///< broadcast batch axes; `batch` is their product
+  Shape a_batch, b_batch;  ///< the operands' batch axes, left-padded with 1 to the same rank
+  Shape y;  ///< shape of the result
 };
 
 /// kBadInput when inner extents differ or batch axes do not broadcast.

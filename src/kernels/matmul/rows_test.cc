@@ -28,10 +28,21 @@ TEST(MatMulRows, DeepAndLarge) {
 
 TEST(MatMulRows, RanksAndBatches) {
   std::mt19937 rng(3);
-  const std::pair<Shape, Shape> cases[] = {
-      {{5}, {5}},         {{5}, {5, 7}},       {{3, 5}, {5}},          {{2, 3, 5}, {5}},          {{5}, {2, 5, 3}},
-      {{2, 3, 5}, {5, 4}}, {{4, 3, 5}, {4, 5, 16}}, {{2, 1, 3, 5}, {3, 5, 32}}, {{3, 5}, {7, 5, 20}}, {{6, 1, 9, 5}, {1, 1, 5, 40}},
-      {{0, 5}, {5, 3}},   {{3, 0}, {0, 4}},    {{2, 3, 5}, {2, 5, 0}}, {{0, 3, 5}, {0, 5, 4}},    {{2, 1, 5}, {1, 5, 4}}};
+  const std::pair<Shape, Shape> cases[] = {{{5}, {5}},
+                                           {{5}, {5, 7}},
+                                           {{3, 5}, {5}},
+                                           {{2, 3, 5}, {5}},
+                                           {{5}, {2, 5, 3}},
+                                           {{2, 3, 5}, {5, 4}},
+                                           {{4, 3, 5}, {4, 5, 16}},
+                                           {{2, 1, 3, 5}, {3, 5, 32}},
+                                           {{3, 5}, {7, 5, 20}},
+                                           {{6, 1, 9, 5}, {1, 1, 5, 40}},
+                                           {{0, 5}, {5, 3}},
+                                           {{3, 0}, {0, 4}},
+                                           {{2, 3, 5}, {2, 5, 0}},
+                                           {{0, 3, 5}, {0, 5, 4}},
+                                           {{2, 1, 5}, {1, 5, 4}}};
   for (const auto& [a, b] : cases) {
     CheckRows("MatMul", {}, {Random(a, rng), Random(b, rng)}, 5, a.ToString() + " by " + b.ToString());
   }
@@ -58,7 +69,8 @@ TEST(MatMulRows, GemmAddendsAndTransposes) {
 
 TEST(MatMulRows, FusedActivations) {
   std::mt19937 rng(5);
-  for (const char* name : {"", "Relu", "Clip", "HardSwish", "HardSigmoid", "Sigmoid", "Silu", "Gelu", "GeluTanh", "LeakyRelu", "Tanh"}) {
+  for (const char* name :
+       {"", "Relu", "Clip", "HardSwish", "HardSigmoid", "Sigmoid", "Silu", "Gelu", "GeluTanh", "LeakyRelu", "Tanh"}) {
     Attrs attrs;
     attrs.Set("activation", std::string(name));
     if (name == std::string("Clip")) attrs.Set("activation_params", std::vector<float>{-0.5F, 1.5F});
@@ -98,7 +110,8 @@ TEST(MatMulRows, RowsDoNotDependOnTheBatch) {
     auto all = testing::EvalRow("MatMul", {}, {a, b}, row.name, 2, true);
     ASSERT_TRUE(all.ok());
     for (int64_t r = 0; r < 17; ++r) {
-      const Tensor one = Tensor::FromVector<float>({1, 70}, std::vector<float>(a.Data<float>() + r * 70, a.Data<float>() + r * 70 + 70));
+      const Tensor one =
+          Tensor::FromVector<float>({1, 70}, std::vector<float>(a.Data<float>() + r * 70, a.Data<float>() + r * 70 + 70));
       auto got = testing::EvalRow("MatMul", {}, {one, b}, row.name, 1, true);
       ASSERT_TRUE(got.ok());
       EXPECT_EQ(std::memcmp(got->Data<float>(), all->Data<float>() + r * 100, 400), 0) << row.name << " row " << r;
