@@ -197,6 +197,28 @@ TEST(FieldCase, G07) {
   EXPECT_EQ(CountOps(h, "Transpose"), 0);
 }
 
+// N20: int8 weights without a zero point keep their signs when they are folded, also behind a Reshape.
+TEST(FieldCase, N20) {
+  for (int level : {0, 1, 99}) {
+    ir::Graph g = Build(R"(graph g(x: float32[2,2]) -> (y) {
+      w: int8[4] = const [12, -45, 7, -3]
+      s: float32[] = const [0.02]
+      shape: int64[2] = const [2, 2]
+      d = DequantizeLinear(w, s)
+      r = Reshape(d, shape)
+      y = Add(x, r)
+    })");
+    PassContext c = Context();
+    c.opt_level = level;
+    ASSERT_TRUE(RunPipeline(g, c, nullptr).ok());
+    EXPECT_EQ(CountOps(g, "DequantizeLinear"), level == 0 ? 1 : 0);
+    auto y = Interpret(g, {*Tensor::Zeros(DType::kF32, {2, 2})});
+    ASSERT_TRUE(y.ok()) << y.status().message();
+    const float expected[] = {0.24f, -0.9f, 0.14f, -0.06f};
+    for (int i = 0; i < 4; ++i) EXPECT_FLOAT_EQ((*y)[0].Data<float>()[i], expected[i]);
+  }
+}
+
 TEST(ConstantFolding, UsesKnownElements) {
   const Outcome o = Optimise(R"(graph g(x: float32[n,3,4]) -> (y) {
     i: int64[] = const [2]

@@ -47,8 +47,7 @@ size_t KnownOutputBytes(const Rewriter& r, NodeId id) {
 
 bool MayFold(const Rewriter& r, NodeId id) {
   const ir::Node& n = r.node(id);
-  // Quantised weights stay quantised for the fusions to see; FoldDequantizedWeights comes last.
-  if (n.op == "DequantizeLinear" || !n.bodies.empty() || n.outputs.empty()) return false;
+  if (!n.bodies.empty() || n.outputs.empty()) return false;
   if (ops::HasTrait(n.op, ops::kRandom) || kernels::FindOp(n.op) == nullptr) return false;
   for (ValueId v : n.inputs) {
     if (v != kNone && r.value(v).is_sequence) return false;
@@ -62,7 +61,7 @@ bool AnyIsOutput(Rewriter& r, NodeId id) {
   return std::any_of(outs.begin(), outs.end(), [&](ValueId v) { return v != kNone && r.graph().IsOutput(v); });
 }
 
-bool FoldNode(Rewriter& r, NodeId id) {
+bool Evaluate(Rewriter& r, NodeId id) {
   if (!InputsKnown(r, id) || !MayFold(r, id)) return false;
   if (r.node(id).op == "Identity" && AnyIsOutput(r, id)) return false;
   if (!WithinCap(r, id, KnownOutputBytes(r, id))) {
@@ -91,6 +90,11 @@ bool FoldNode(Rewriter& r, NodeId id) {
     r.Replace(outputs[i], r.Constant(name, (*out)[i]));
   }
   return true;
+}
+
+// Quantised weights stay quantised for the fusions to see; FoldDequantizedWeights comes last.
+bool FoldNode(Rewriter& r, NodeId id) {
+  return r.node(id).op != "DequantizeLinear" && Evaluate(r, id);
 }
 
 template <typename T>
@@ -131,6 +135,10 @@ bool TakeKnownBranch(Rewriter& r, NodeId id) {
 
 Status ConstantFolding(Rewriter& r) {
   return ApplyRules(r, {}, {TakeKnownBranch, FoldKnownElements, FoldNode});
+}
+
+Status FoldDequantizedWeights(Rewriter& r) {
+  return ApplyRules(r, {"DequantizeLinear"}, {Evaluate});
 }
 
 }  // namespace tenon::passes
