@@ -34,7 +34,7 @@ def artifact(request, tmp_path_factory):
     """(artifact, inputs, right answers)"""
     folder = tmp_path_factory.mktemp(request.param)
     if request.param == "small":
-        source, _ = build_model.conv_net(folder / "net.onnx")
+        source = build_model.conv_net(folder / "net.onnx")
         inputs = {"x": models.floats(1, 3, 20, 24)}
     else:
         source = paths.model("silero/silero_vad.onnx")

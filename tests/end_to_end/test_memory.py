@@ -27,7 +27,7 @@ def check(report):
 
 @pytest.mark.parametrize("threads", (1, 2))
 def test_M01_random_sizes_of_a_small_net(tmp_path, threads, long_mode):
-    path, _ = build_model.conv_net(tmp_path / "net.onnx")
+    path = build_model.conv_net(tmp_path / "net.onnx")
     check(grow(path, 10_000 if long_mode else 1500, threads, 30, 200, 1))
 
 
