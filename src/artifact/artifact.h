@@ -1,6 +1,6 @@
 // The `.tenon` file.
 //
-//   header     128 bytes, little-endian: magic "TENONART", version, sizes and offsets, SHA-256 of metadata, SHA-256 of the header
+//   header     120 bytes, little-endian: magic "TENONART", version, sizes and offsets, SHA-256 of metadata, SHA-256 of the header
 //   metadata   FlatBuffers (tenon.fbs): program, provenance, digests of the weight section in chunks
 //   weights    64-byte aligned tensors; in this file, or in "<file>.weights" when external
 //

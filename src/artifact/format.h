@@ -27,10 +27,11 @@ struct Header {
   uint64_t metadata_bytes = 0;
   uint64_t weights_offset = 0;      ///< in this file, or 0 in the external one
   uint64_t weights_bytes = 0;
+  uint64_t file_bytes = 0;      ///< of this file as a whole
   Digest metadata_digest{};
   Digest header_digest{};           ///< of all bytes before it
 };
-static_assert(sizeof(Header) == 112);
+static_assert(sizeof(Header) == 120);
 
 inline Digest Sha256(const void* data, size_t size) {
   Digest d;

@@ -170,6 +170,7 @@ Result<Header> ReadHeader(const MappedFile& file) {
   if (h.version != kVersion)
     return BadInput("format version {}; this build reads version {}; compile the model again", h.version, kVersion);
   if (h.header_digest != HeaderDigest(h)) return BadInput("damaged: the header does not match its digest");
+  if (h.file_bytes != file.size()) return BadInput("damaged: {} bytes were written, the file has {}", h.file_bytes, file.size());
   if (h.metadata_bytes > kMaxMetadataBytes || h.metadata_offset > file.size() ||
       h.metadata_bytes > file.size() - h.metadata_offset) {
     return BadInput("truncated: metadata ends at {}, the file at {}", h.metadata_offset + h.metadata_bytes, file.size());

@@ -201,6 +201,7 @@ Status Write(const Program& program, const std::string& path, const WriteOptions
   header.metadata_offset = (end + kAlignment - 1) / kAlignment * kAlignment;
   header.metadata_bytes = b.GetSize();
   header.metadata_digest = Sha256(b.GetBufferPointer(), b.GetSize());
+  header.file_bytes = header.metadata_offset + header.metadata_bytes;
   header.header_digest = HeaderDigest(header);
   TENON_RETURN_IF_ERROR(file.WriteAt(header.metadata_offset, b.GetBufferPointer(), b.GetSize()));
   TENON_RETURN_IF_ERROR(file.WriteAt(0, &header, sizeof(header)));

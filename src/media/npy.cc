@@ -28,7 +28,8 @@ std::optional<DType> TypeOf(const Descr& d) {
   switch (d.kind) {
     case 'b': return d.size == 1 ? std::optional(DType::kBool) : std::nullopt;
     case 'f':
-      return d.size == 2   ? std::optional(DType::kF16)
+      return d.size == 1   ? std::optional(DType::kU8)   // float8_e5m2, by its newest name
+             : d.size == 2 ? std::optional(DType::kF16)
              : d.size == 4 ? std::optional(DType::kF32)
              : d.size == 8 ? std::optional(DType::kF64)
                            : std::nullopt;
@@ -185,7 +186,7 @@ Result<NpyArray> Read(const std::string& path) {
     data = reordered.data();
   }
   NpyArray array;
-  array.raw = h.descr.kind == 'V';
+  array.raw = h.descr.kind == 'V' || (h.descr.kind == 'f' && h.descr.size == 1);
   if (text) {
     std::vector<std::string> strings;
     for (uint64_t i = 0; i < n; ++i) strings.push_back(TextOf(data + i * size, h.descr));

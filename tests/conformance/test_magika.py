@@ -7,7 +7,7 @@ from magika import Magika
 
 from support import library, paths
 
-COUNT = {"short": 200, "long": 1000}
+COUNT = {"short": 400, "long": 1000}
 ROOTS = ("/usr/bin", "/usr/lib/python3", "/usr/share/doc", "/usr/share/perl", "/usr/include", "/usr/lib/x86_64-linux-gnu", "/etc", "/usr/share")
 
 

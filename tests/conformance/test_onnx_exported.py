@@ -13,12 +13,6 @@ CASES = [case for kind in ("simple", "pytorch-converted", "pytorch-operator") fo
 EXPECTED = {
     "test_gradient_of_add": "Gradient of the training preview",
     "test_gradient_of_add_and_mul": "Gradient of the training preview",
-    "test_strnorm_model_monday_casesensintive_lower": "StringNormalizer",
-    "test_strnorm_model_monday_casesensintive_nochangecase": "StringNormalizer",
-    "test_strnorm_model_monday_casesensintive_upper": "StringNormalizer",
-    "test_strnorm_model_monday_empty_output": "StringNormalizer",
-    "test_strnorm_model_monday_insensintive_upper_twodim": "StringNormalizer",
-    "test_strnorm_model_nostopwords_nochangecase": "StringNormalizer",
 }
 
 
