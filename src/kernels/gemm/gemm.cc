@@ -81,7 +81,9 @@ void RunPart(const MicroKernels& kernels, const Gemm& g, int64_t m0, int64_t m1,
   const Panels panels(kernels, g.n);
   const Clamp clamp(g.activation);
   const int64_t max_rows = kernels.max_rows[panels.vectors(0)];
-  const int64_t depth_step = g.k <= kMaxDepth + kMaxDepth / 2 ? std::max<int64_t>(g.k, 1) : kMaxDepth;
+  // A residual that is C itself must be read before partial sums overwrite it.
+  const bool whole = g.k <= kMaxDepth + kMaxDepth / 2 || g.residual == g.c;
+  const int64_t depth_step = whole ? std::max<int64_t>(g.k, 1) : kMaxDepth;
   const int64_t block = std::max<int64_t>(BlockFloats(g.k * g.n) / std::min(depth_step, kMaxDepth), 2 * max_rows);
   Tile t{};
   t.a_stride = g.a_stride;

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <random>
 #include <string>
 #include <vector>
@@ -21,7 +22,8 @@ inline Tensor Random(const Shape& shape, std::mt19937& rng) {
   return Tensor::FromVector<float>(shape, v);
 }
 
-/// Evaluates with row `row`; constants[i] false hides input i's contents from `make`, as for a value computed at run time.
+/// Evaluates with row `row`. Without `constant_weights`, `make` does not see the inputs' contents, as for values computed at run
+/// time. With several threads, a residual that may share the result's memory does.
 inline Result<Tensor> EvalRow(std::string_view op, const Attrs& attrs, const std::vector<Tensor>& in, std::string_view row,
                               int threads, bool constant_weights) {
   std::vector<View> views;
@@ -45,6 +47,10 @@ inline Result<Tensor> EvalRow(std::string_view op, const Attrs& attrs, const std
   MutView y_view = y.mutable_view();
   const View y_const = y_view;
   TENON_ASSIGN_OR_RETURN(Configured configured, kernel->Configure(views, {&y_const, 1}));
+  if (threads > 1 && in.size() > 3 && in[3].defined() && (kernel->InPlaceInputs() & (1U << 3)) != 0) {
+    std::memcpy(y_view.data, views[3].data, views[3].bytes());
+    views[3].data = y_view.data;
+  }
   auto scratch = Buffer::Allocate(configured.scratch_bytes);
   hw::Team team(threads);
   const RunArgs args{views, {&y_view, 1}, configured.state.get(), static_cast<std::byte*>(scratch->data()), team, nullptr};

@@ -98,6 +98,8 @@ class Fast final : public Kernel {
     return Status::Ok();
   }
 
+  /// The residual: each of its elements is read just before the result at its place is written.
+  uint32_t InPlaceInputs() const override { return 1U << 3; }
   size_t PackedBytes() const override { return packed_ ? packed_->bytes() : 0; }
   bool ConsumedConstant(size_t i) const override { return i == 1 && packed_ != nullptr; }
 

@@ -88,6 +88,12 @@ TEST(MatMulRows, FusedActivations) {
   }
 }
 
+TEST(MatMulRows, DeepWithResidual) {
+  std::mt19937 rng(8);
+  CheckRows("FusedMatMul", {}, {Random({9, 7001}, rng), Random({7001, 35}, rng), Random({35}, rng), Random({9, 35}, rng)}, 7001,
+            "deep");
+}
+
 TEST(MatMulRows, FusedTransposesAndBatches) {
   std::mt19937 rng(6);
   for (int t = 0; t < 4; ++t) {
