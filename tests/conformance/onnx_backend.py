@@ -102,7 +102,8 @@ def run_cli(case, path):
             return INEXPRESSIBLE
         names = [value.name for value in case.model.graph.input]
         given = {name: to_array(value) for name, value in zip(names, inputs)}
-        done, outputs = command.run_model(path, given, path.parent / f"set_{index}", "--cache-dir", "none", timeout=CASE_TIMEOUT_S)
+        done, outputs = command.run_model(path, given, path.parent / f"set_{index}", "--cache-dir", "none", "--threads", "1",
+                                           timeout=CASE_TIMEOUT_S)
         if done.returncode < 0 or done.returncode >= 128:
             return f"crash: exit {done.returncode}"
         if done.returncode:

@@ -36,7 +36,7 @@ def variants(data, mode, numbers):
 def verdict(path, inputs, right):
     """None when the copy is refused as bad input or answers right."""
     try:
-        with library.open_model(path, cache_dir="none") as session:
+        with library.open_model(path, cache_dir="none", threads=1) as session:
             got = session.run_named(inputs)
     except library.TenonError as error:
         return None if error.code == 3 and error.message else f"code {error.code}: {error.message}"
