@@ -1,6 +1,5 @@
 #include "import/onnx/external_data.h"
 
-
 #include <charconv>
 #include <filesystem>
 

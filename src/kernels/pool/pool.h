@@ -26,7 +26,7 @@ enum class AutoPad { kNotSet, kValid, kSameUpper, kSameLower };
 
 struct PoolParams {
   Kind kind = Kind::kMax;
-  int spatial = 0;                                      ///< number of spatial axes
+  int spatial = 0;  ///< number of spatial axes
   std::vector<int64_t> kernel, stride, dilation, pads;  ///< pads: all beginnings, then all ends
   AutoPad auto_pad = AutoPad::kNotSet;
   bool ceil = false;

@@ -25,11 +25,11 @@ struct Transforms {
   int64_t row_mod = 1;
   int64_t in_batch = 0, in_row = 0, in_step = 0;  ///< element offsets per batch, per row, per sample of the input
   int64_t out_batch = 0, out_row = 0, out_step = 0;
-  int64_t length = 0;       ///< N
-  int64_t given = 0;        ///< samples present; the rest of N is zero
-  int64_t bins = 0;         ///< values written
+  int64_t length = 0;  ///< N
+  int64_t given = 0;  ///< samples present; the rest of N is zero
+  int64_t bins = 0;  ///< values written
   bool complex_in = false;  ///< input elements are (re, im) pairs
-  bool real_out = false;    ///< inverse onesided: `given` bins of half a spectrum in, real samples out
+  bool real_out = false;  ///< inverse onesided: `given` bins of half a spectrum in, real samples out
   bool inverse = false;
 };
 
