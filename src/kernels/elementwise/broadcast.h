@@ -39,6 +39,7 @@ void MakePlan(std::span<const Shape* const> shapes, const Shape& out, BroadcastP
 /// element and operand i advances by plan.inner_stride(i) within the row.
 template <typename F>
 void ForEachRow(const BroadcastPlan& plan, int64_t begin, int64_t end, F&& f) {
+  if (begin >= end) return;  // nothing to walk; extents may be 0
   int64_t index[kMaxRank];
   int64_t offsets[kMaxOperands];
   const int last = plan.rank - 1;
