@@ -36,10 +36,6 @@ const WinogradKernels& SelectWinograd(hw::IsaMask isa) {
   return kWinogradPortable;
 }
 
-int64_t Align(int64_t floats) {
-  return (floats + 15) / 16 * 16;
-}
-
 struct State final : ShapeState {
   Geometry g;
   Plane plane;          // of one image when channels come first
@@ -93,11 +89,12 @@ class Fast final : public Kernel {
       s->plane.n = 1;
       s->turn_in = s->g.c != 1 && s->g.in_pixels() != 1;
       s->turn_out = s->g.oc != 1 && s->g.out_pixels() != 1;
-      if (s->turn_in) s->x_floats = Align(s->g.c * s->g.in_pixels());
-      if (s->turn_out) s->y_floats = Align(s->g.oc * s->g.out_pixels());
+      if (s->turn_in) s->x_floats = gemm::AlignFloats(s->g.c * s->g.in_pixels());
+      if (s->turn_out) s->y_floats = gemm::AlignFloats(s->g.oc * s->g.out_pixels());
     }
     s->use_winograd = winograd_ != nullptr && (packed_ == nullptr || Winograd::Worth(s->plane));
-    if (packed_ == nullptr && !s->use_winograd) s->weight_floats = Align(WeightFloats(s->g.oc, s->g.icg(), s->g.taps()));
+    if (packed_ == nullptr && !s->use_winograd)
+      s->weight_floats = gemm::AlignFloats(WeightFloats(s->g.oc, s->g.icg(), s->g.taps()));
     s->pointwise = s->plane.pointwise() && s->g.group == 1;
     if (engine_ == Engine::kDepthwise) {
       if (s->g.group != s->g.c || s->g.oc != s->g.c || s->plane.kernel[0] != 1) {

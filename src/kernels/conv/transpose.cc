@@ -15,10 +15,6 @@ namespace {
 
 constexpr int64_t kLineWork = 64 * 1024;  // multiply-adds worth another thread
 
-int64_t Align(int64_t floats) {
-  return (floats + 15) / 16 * 16;
-}
-
 struct State final : ShapeState {
   Geometry g;
   Plane plane;
@@ -86,11 +82,11 @@ class Transposed final : public Kernel {
       s->plane.n = 1;
       s->turn_in = s->g.c != 1 && s->g.in_pixels() != 1;
       s->turn_out = s->g.oc != 1 && s->g.out_pixels() != 1;
-      if (s->turn_in) s->x_floats = Align(s->g.c * s->g.in_pixels());
-      if (s->turn_out) s->y_floats = Align(s->g.oc * s->g.out_pixels());
+      if (s->turn_in) s->x_floats = gemm::AlignFloats(s->g.c * s->g.in_pixels());
+      if (s->turn_out) s->y_floats = gemm::AlignFloats(s->g.oc * s->g.out_pixels());
     }
-    s->bias_floats = Align(p.oc * (s->merged ? p.kernel[2] : 1));
-    if (packed_ == nullptr) s->weight_floats = Align(WeightFloats(false, p.c, p.ocg(), p.taps(), p.kernel[2]));
+    s->bias_floats = gemm::AlignFloats(p.oc * (s->merged ? p.kernel[2] : 1));
+    if (packed_ == nullptr) s->weight_floats = gemm::AlignFloats(WeightFloats(false, p.c, p.ocg(), p.taps(), p.kernel[2]));
     const int64_t floats = s->weight_floats + s->bias_floats + s->x_floats + s->y_floats;
     return Configured{std::move(s), static_cast<size_t>(floats) * sizeof(float)};
   }

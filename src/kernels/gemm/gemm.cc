@@ -39,6 +39,10 @@ Panels::Panels(const MicroKernels& kernels, int64_t n) {
   wide = count == 0 ? 0 : vectors % count;
 }
 
+int64_t AlignFloats(int64_t floats) {
+  return (floats + 15) / 16 * 16;
+}
+
 int64_t PackedFloats(const MicroKernels& kernels, int64_t k, int64_t n) {
   return (n + kernels.lanes - 1) / kernels.lanes * kernels.lanes * k;
 }

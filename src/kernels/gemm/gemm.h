@@ -36,6 +36,9 @@ struct Panels {
 /// Floats that Pack writes for a k x n matrix.
 int64_t PackedFloats(const MicroKernels& kernels, int64_t k, int64_t n);
 
+/// `floats` rounded up to whole 64-byte lines: how callers lay parts of their scratch and packed weights side by side.
+int64_t AlignFloats(int64_t floats);
+
 /// Packs alpha * B for `kernels`; B[k][n] at b[k * k_stride + n * n_stride]. `packed` 64-byte aligned for best speed.
 void Pack(const MicroKernels& kernels, const float* b, int64_t k, int64_t n, int64_t k_stride, int64_t n_stride, float alpha,
           float* packed);

@@ -12,10 +12,6 @@ namespace {
 // Elements that are worth another thread when packing or copying.
 constexpr int64_t kCopyGrain = 16 * 1024;
 
-int64_t Align(int64_t floats) {
-  return (floats + 15) / 16 * 16;
-}
-
 struct State final : ShapeState {
   Geometry g;
   bool direct = false;          // read row-major B where it lies
@@ -64,8 +60,8 @@ class Fast final : public Kernel {
     const int64_t max_rows = kernels_.max_rows[1];
     state->direct = packed_ == nullptr && !params_.trans_b && params_.alpha == 1 && g.n % kernels_.lanes == 0 && g.m <= max_rows;
     state->slots = static_cast<int>(std::clamp<int64_t>(g.batch, 1, threads_));
-    if (packed_ == nullptr && !state->direct) state->pack_floats = Align(gemm::PackedFloats(kernels_, g.k, g.n));
-    if (params_.trans_a) state->a_floats = Align(g.m * g.k);
+    if (packed_ == nullptr && !state->direct) state->pack_floats = gemm::AlignFloats(gemm::PackedFloats(kernels_, g.k, g.n));
+    if (params_.trans_a) state->a_floats = gemm::AlignFloats(g.m * g.k);
     const int64_t floats = state->slots * (state->pack_floats + state->a_floats) + state->addend_floats;
     return Configured{std::move(state), static_cast<size_t>(floats) * sizeof(float)};
   }
@@ -120,7 +116,7 @@ class Fast final : public Kernel {
     if (!fits) return BadInput("C of shape {}; it must broadcast to {}", c.ToString(), g.y.ToString());
     s->addend_is_row = c.rank() < 2 || c.dim(-2) == 1;
     const bool whole = c.num_elements() == (s->addend_is_row ? g.n : g.m * g.n);
-    if (params_.beta != 1 || !whole) s->addend_floats = Align(s->addend_is_row ? g.n : g.m * g.n);
+    if (params_.beta != 1 || !whole) s->addend_floats = gemm::AlignFloats(s->addend_is_row ? g.n : g.m * g.n);
     return Status::Ok();
   }
 
