@@ -11,10 +11,10 @@
 namespace tenon::artifact {
 
 inline constexpr std::array<char, 8> kMagic = {'T', 'E', 'N', 'O', 'N', 'A', 'R', 'T'};
-inline constexpr uint32_t kVersion = 1;
+inline constexpr uint32_t kVersion = 2;
 inline constexpr uint32_t kFlagExternalWeights = 1;
 inline constexpr uint64_t kAlignment = 64;
-inline constexpr uint64_t kChunkBytes = 1 << 20;
+inline constexpr uint64_t kChunkBytes = 1 << 18;
 inline constexpr uint64_t kMaxMetadataBytes = uint64_t{1} << 30;
 
 using Digest = std::array<unsigned char, SHA256_DIGEST_LENGTH>;

@@ -283,6 +283,32 @@ TEST(FieldCase, G08) {
   EXPECT_EQ(CountOps(o.graph, "Mul"), 0) << ir::Print(o.graph);
 }
 
+// A model with a branch per sampling rate, compiled for one rate: the branch of the other cannot take the shape and is never taken.
+TEST(Pipeline, LeavesABranchThatDoesNotFit) {
+  const Outcome o = Optimise(R"(graph g(x: float32[5]) -> (y) {
+    hundred: float32[] = const [100]
+    two: float32[1] = const [2]
+    m = ReduceMax(x) {keepdims=0}
+    c = Greater(m, hundred)
+    y = If(c, x, two) {captures=2} {{
+      graph then(a: float32[5], k: float32[1]) -> (r) {
+        w: float32[3] = const [1, 2, 3]
+        i = Identity(a)
+        r = Add(i, w)
+      }
+      graph else(a: float32[5], k: float32[1]) -> (r) {
+        w: float32[1] = const [3]
+        f = Mul(k, w)
+        r = Add(a, f)
+      }
+    }}
+  })");
+  EXPECT_EQ(CountOps(o.graph, "Identity"), 1);
+  EXPECT_EQ(CountOps(o.graph, "Mul"), 0) << ir::Print(o.graph);
+  EXPECT_THAT(o.refusals, ::testing::Contains(::testing::Key("a branch does not fit the shapes")));
+  EXPECT_EQ(o.difference, 0);
+}
+
 TEST(CommonSubexpression, MergesEqualNodes) {
   const Outcome o = Optimise(R"(graph g(x: float32[n]) -> (y, z) {
     c: float32[1] = const [2]

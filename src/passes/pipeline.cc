@@ -45,7 +45,14 @@ Status RunOnGraph(const Pass& pass, ir::Graph& graph, const PassContext& context
   for (size_t i = 0; i < graph.num_node_slots(); ++i) {
     const auto& node = graph.node(static_cast<NodeId>(i));
     if (node.dead) continue;
-    for (const auto& body : node.bodies) TENON_RETURN_IF_ERROR(RunOnGraph(pass, *body, context, report));
+    for (const auto& body : node.bodies) {
+      // A branch that cannot take the shapes at hand is a fault only if it is taken (ops/control_flow.cc): it stays as it is.
+      if (node.op == "If" && !ops::InferGraph(*body).ok()) {
+        ++report->refusals["a branch does not fit the shapes"];
+        continue;
+      }
+      TENON_RETURN_IF_ERROR(RunOnGraph(pass, *body, context, report));
+    }
   }
   return Status::Ok();
 }

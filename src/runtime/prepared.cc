@@ -1,6 +1,7 @@
 #include "runtime/prepared.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "runtime/executor.h"
 
@@ -49,10 +50,21 @@ class Preparer {
     prepared_.program = &program_;
     FindLastUses();
     prepared_.steps.resize(program_.steps.size());
-    for (size_t i = 0; i < program_.steps.size(); ++i) {
-      const Step& step = program_.steps[i];
-      Status s = IsControlFlow(step) ? PrepareBodies(step, &prepared_.steps[i]) : PrepareKernel(step, &prepared_.steps[i]);
-      TENON_RETURN_IF_ERROR(std::move(s).Within(Describe(step)));
+    // Packing weights is most of the work, and layers differ much in size: each thread takes the next step that is left.
+    std::atomic<size_t> next = 0;
+    std::atomic<bool> failed = false;
+    std::vector<Status> results(program_.steps.size());
+    machine_.team.ParallelFor(machine_.team.size(), 1, [&](int64_t, int64_t, int) {
+      for (size_t i = next++; i < results.size() && !failed; i = next++) {
+        const Step& step = program_.steps[i];
+        results[i] = PrepareStep(step, &prepared_.steps[i]).Within(Describe(step));
+        if (!results[i].ok()) failed = true;
+      }
+    });
+    for (Status& s : results) TENON_RETURN_IF_ERROR(std::move(s));
+    for (const PreparedStep& s : prepared_.steps) {
+      if (s.kernel != nullptr) prepared_.packed_bytes += s.kernel->PackedBytes();
+      for (const auto& body : s.bodies) prepared_.packed_bytes += body->packed_bytes();
     }
     return std::move(prepared_);
   }
@@ -75,11 +87,17 @@ class Preparer {
     for (auto v : program_.outputs) ++readers_[static_cast<size_t>(v)];
   }
 
+  // An exception must not leave the threads' region.
+  Status PrepareStep(const Step& step, PreparedStep* out) try {
+    return IsControlFlow(step) ? PrepareBodies(step, out) : PrepareKernel(step, out);
+  } catch (const std::bad_alloc&) {
+    return ResourceLimit("not enough memory to prepare it");
+  }
+
   Status PrepareBodies(const Step& step, PreparedStep* out) {
     out->step = &step;
     for (const Program& body : step.bodies) {
       TENON_ASSIGN_OR_RETURN(auto executor, Executor::Create(body, machine_, weights_, max_cached_shapes_));
-      prepared_.packed_bytes += executor->packed_bytes();
       out->bodies.push_back(std::move(executor));
     }
     return Status::Ok();
@@ -106,7 +124,6 @@ class Preparer {
     out->refused = std::move(choice.refused);
     TENON_ASSIGN_OR_RETURN(out->kernel, choice.row->make(problem));
     TENON_RETURN_IF_ERROR(machine_.budget.Charge(out->kernel->PackedBytes(), "packed weights"));
-    prepared_.packed_bytes += out->kernel->PackedBytes();
     for (size_t i = 0; i < in.size(); ++i) {
       const bool sole = in[i].data != nullptr && readers_[static_cast<size_t>(step.inputs[i])] == 1;
       if (sole && weights_ != nullptr && out->kernel->ConsumedConstant(i)) weights_->Release(views[i].data, views[i].bytes());

@@ -33,10 +33,7 @@ void PackWeights(const gemm::MicroKernels& kernels, const float* w, int64_t oc, 
       const int64_t column = panels.first_vector(p) * kernels.lanes;
       const int64_t width = panels.vectors(p) * kernels.lanes;
       float* to = packed + g * gemm::PackedFloats(kernels, k, ocg) + column * k;
-      for (int64_t t = 0; t < taps; ++t) {
-        kernels.pack_panel(w + (g * ocg + column) * k + t, icg, std::min(width, ocg - column), taps, k, 1, to + t * icg * width,
-                           width);
-      }
+      kernels.pack_columns(w + (g * ocg + column) * k, k, std::min(width, ocg - column), k, 1, taps, to, width);
     }
   }
 }

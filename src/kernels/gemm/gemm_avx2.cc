@@ -27,6 +27,7 @@ extern const MicroKernels kMicroAvx2 = {
      {}},
     Activate,
     PackPanel,
+    PackColumns,
 };
 
 }  // namespace tenon::kernels::gemm

@@ -32,6 +32,7 @@ extern const MicroKernels kMicroAvx512 = {
      {nullptr, Micro<1, 4>, Micro<2, 4>, Micro<3, 4>, Micro<4, 4>, Micro<5, 4>, Micro<6, 4>}},
     Activate,
     PackPanel,
+    PackColumns,
 };
 
 }  // namespace tenon::kernels::gemm

@@ -25,6 +25,7 @@ extern const MicroKernels kMicroPortable = {
      {}},
     Activate,
     PackPanel,
+    PackColumns,
 };
 
 }  // namespace tenon::kernels::gemm

@@ -46,6 +46,9 @@ struct MicroKernels {
   /// to[k][0..width) = alpha * from[k * k_stride + n * n_stride], columns beyond n zero; width = vectors * lanes.
   void (*pack_panel)(const float* from, int64_t k, int64_t n, int64_t k_stride, int64_t n_stride, float alpha, float* to,
                      int64_t width);
+  /// The same for contiguous columns, n_stride apart, whose element o * taps + t goes to row t * (k / taps) + o of the panel.
+  void (*pack_columns)(const float* from, int64_t k, int64_t n, int64_t n_stride, float alpha, int64_t taps, float* to,
+                       int64_t width);
 };
 
 }  // namespace tenon::kernels::gemm

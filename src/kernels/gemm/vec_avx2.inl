@@ -11,6 +11,26 @@ struct Vec {
   static __m256i Mask(int64_t n) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(kMaskTable + 8 - n)); }
   static T LoadN(const float* p, int64_t n) { return _mm256_maskload_ps(p, Mask(n)); }
   static void StoreN(float* p, T v, int64_t n) { _mm256_maskstore_ps(p, Mask(n), v); }
+  // v[i] lane j becomes v[j] lane i.
+  static void Transpose(T* v) {
+    T t[8];
+    for (int i = 0; i < 8; i += 2) {
+      t[i] = _mm256_unpacklo_ps(v[i], v[i + 1]);
+      t[i + 1] = _mm256_unpackhi_ps(v[i], v[i + 1]);
+    }
+    for (int i = 0; i < 8; i += 4) {
+      v[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
+      v[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xee);
+      v[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
+      v[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xee);
+    }
+    // Half h of v[4 g + j] now holds rows 4 g to 4 g + 3 of column 4 h + j.
+    for (int j = 0; j < 4; ++j) {
+      const T a = v[j], b = v[4 + j];
+      v[j] = _mm256_permute2f128_ps(a, b, 0x20);
+      v[4 + j] = _mm256_permute2f128_ps(a, b, 0x31);
+    }
+  }
   static T Fma(T a, T b, T c) { return _mm256_fmadd_ps(a, b, c); }
   static T Add(T a, T b) { return _mm256_add_ps(a, b); }
   static T Sub(T a, T b) { return _mm256_sub_ps(a, b); }

@@ -9,6 +9,33 @@ struct Vec {
   static __mmask16 Mask(int64_t n) { return static_cast<__mmask16>((1u << n) - 1u); }
   static T LoadN(const float* p, int64_t n) { return _mm512_maskz_loadu_ps(Mask(n), p); }
   static void StoreN(float* p, T v, int64_t n) { _mm512_mask_storeu_ps(p, Mask(n), v); }
+  // v[i] lane j becomes v[j] lane i.
+  static void Transpose(T* v) {
+    T t[16];
+    for (int i = 0; i < 16; i += 2) {
+      t[i] = _mm512_unpacklo_ps(v[i], v[i + 1]);
+      t[i + 1] = _mm512_unpackhi_ps(v[i], v[i + 1]);
+    }
+    const auto low = [](T a, T b) { return _mm512_castpd_ps(_mm512_unpacklo_pd(_mm512_castps_pd(a), _mm512_castps_pd(b))); };
+    const auto high = [](T a, T b) { return _mm512_castpd_ps(_mm512_unpackhi_pd(_mm512_castps_pd(a), _mm512_castps_pd(b))); };
+    for (int i = 0; i < 16; i += 4) {
+      v[i] = low(t[i], t[i + 2]);
+      v[i + 1] = high(t[i], t[i + 2]);
+      v[i + 2] = low(t[i + 1], t[i + 3]);
+      v[i + 3] = high(t[i + 1], t[i + 3]);
+    }
+    // Quarter q of v[4 g + j] now holds rows 4 g to 4 g + 3 of column 4 q + j.
+    for (int j = 0; j < 4; ++j) {
+      const T a = _mm512_shuffle_f32x4(v[j], v[4 + j], 0x88);
+      const T b = _mm512_shuffle_f32x4(v[8 + j], v[12 + j], 0x88);
+      const T c = _mm512_shuffle_f32x4(v[j], v[4 + j], 0xdd);
+      const T d = _mm512_shuffle_f32x4(v[8 + j], v[12 + j], 0xdd);
+      v[j] = _mm512_shuffle_f32x4(a, b, 0x88);
+      v[4 + j] = _mm512_shuffle_f32x4(c, d, 0x88);
+      v[8 + j] = _mm512_shuffle_f32x4(a, b, 0xdd);
+      v[12 + j] = _mm512_shuffle_f32x4(c, d, 0xdd);
+    }
+  }
   static T Fma(T a, T b, T c) { return _mm512_fmadd_ps(a, b, c); }
   static T Add(T a, T b) { return _mm512_add_ps(a, b); }
   static T Sub(T a, T b) { return _mm512_sub_ps(a, b); }

@@ -16,6 +16,11 @@ struct Vec {
   static void StoreN(float* p, T v, int64_t n) {
     for (int64_t i = 0; i < n; ++i) p[i] = v[i];
   }
+  // v[i] lane j becomes v[j] lane i.
+  static void Transpose(T* v) {
+    const T a = v[0], b = v[1], c = v[2], d = v[3];
+    for (int i = 0; i < 4; ++i) v[i] = T{a[i], b[i], c[i], d[i]};
+  }
   static T Fma(T a, T b, T c) { return a * b + c; }
   static T Add(T a, T b) { return a + b; }
   static T Sub(T a, T b) { return a - b; }
