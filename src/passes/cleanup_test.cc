@@ -309,6 +309,28 @@ TEST(Pipeline, LeavesABranchThatDoesNotFit) {
   EXPECT_EQ(o.difference, 0);
 }
 
+// The same, where only folding brings it to light.
+TEST(Pipeline, LeavesABranchThatFoldingShowsNotToFit) {
+  const Outcome o = Optimise(R"(graph g(x: float32[5]) -> (y) {
+    hundred: float32[] = const [100]
+    m = ReduceMax(x) {keepdims=0}
+    c = Greater(m, hundred)
+    y = If(c, x) {captures=1} {{
+      graph then(a: float32[5]) -> (r) {
+        f: float32[1] = const [3]
+        s = Cast(f) {to=7}
+        r = Reshape(a, s)
+      }
+      graph else(a: float32[5]) -> (r) {
+        r = Neg(a)
+      }
+    }}
+  })");
+  EXPECT_EQ(CountOps(o.graph, "If"), 1);
+  EXPECT_THAT(o.refusals, ::testing::Contains(::testing::Key("a branch does not fit the shapes")));
+  EXPECT_EQ(o.difference, 0);
+}
+
 TEST(CommonSubexpression, MergesEqualNodes) {
   const Outcome o = Optimise(R"(graph g(x: float32[n]) -> (y, z) {
     c: float32[1] = const [2]
