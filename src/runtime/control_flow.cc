@@ -182,7 +182,9 @@ Status Executor::RunIf(size_t index, const RunOptions& options) {
   const Step& step = program_->steps[index];
   if (step.inputs.empty()) return BadInput("the condition is missing");
   TENON_ASSIGN_OR_RETURN(const bool condition, ReadBool(Resolve(step.inputs[0]), "the condition"));
-  Executor& body = *prepared_.steps[index].bodies[condition ? 0 : 1];
+  const size_t branch = condition ? 0 : 1;
+  TENON_RETURN_IF_ERROR(prepared_.steps[index].unfit[branch]);
+  Executor& body = *prepared_.steps[index].bodies[branch];
   std::vector<View> inputs;
   for (size_t i = 1; i < step.inputs.size(); ++i) inputs.push_back(Resolve(step.inputs[i]));
   if (inputs.size() != body.program().inputs.size() || step.outputs.size() > body.num_outputs()) {

@@ -281,7 +281,9 @@ void Executor::Trim() {
   }
   for (LateCache& c : late_cache_) c = LateCache{};
   for (PreparedStep& s : prepared_.steps) {
-    for (auto& body : s.bodies) body->Trim();
+    for (auto& body : s.bodies) {
+      if (body != nullptr) body->Trim();
+    }
   }
 }
 

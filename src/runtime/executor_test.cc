@@ -124,6 +124,36 @@ TEST(Executor, LoopCarriesAndStacks) {
   EXPECT_EQ(r.executor->output(0).shape, (Shape{4, 2}));
 }
 
+TEST(Executor, ABranchThatDoesNotFitIsAFaultOnlyWhenTaken) {
+  // if x: reshape w to [2] (it has 3 elements), else w
+  Program bad;
+  bad.values = {Value("w", DType::kF32, SymShape(Shape{3})), Constant("s", Tensor::FromVector<int64_t>({1}, {2})),
+                Value("r", DType::kF32, SymShape())};
+  bad.steps = {Step{"Reshape", "misfit", {}, {0, 1}, {2}, {}, ""}};
+  bad.inputs = {0};
+  bad.outputs = {2};
+  Program good;
+  good.values = {Value("w", DType::kF32, SymShape(Shape{3}))};
+  good.inputs = {0};
+  good.outputs = {0};
+  Program p;
+  p.values = {Value("x", DType::kBool, SymShape(Shape())), Constant("w", Tensor::FromVector<float>({3}, {1, 2, 3})),
+              Value("y", DType::kF32, SymShape())};
+  Step branch{"If", "branch", {}, {0, 1}, {2}, {bad, good}, ""};
+  branch.attrs.Set("captures", int64_t{1});
+  p.steps = {branch};
+  p.inputs = {0};
+  p.outputs = {2};
+  Runner r(p);
+  EXPECT_EQ(r.Run(Tensor::Scalar<bool>(false)), (std::vector<float>{1, 2, 3}));
+  const Tensor yes = Tensor::Scalar<bool>(true);
+  const View in = yes.view();
+  const Status s = r.executor->Run({&in, 1}, {});
+  EXPECT_EQ(s.code(), Code::kBadInput);
+  EXPECT_NE(s.message().find("misfit"), std::string::npos) << s.message();
+  r.executor->Trim();
+}
+
 TEST(Executor, CancelStopsTheRun) {
   Runner r(ThreeOps());
   CancelToken cancel;

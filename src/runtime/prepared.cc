@@ -64,7 +64,7 @@ class Preparer {
     for (Status& s : results) TENON_RETURN_IF_ERROR(std::move(s));
     for (const PreparedStep& s : prepared_.steps) {
       if (s.kernel != nullptr) prepared_.packed_bytes += s.kernel->PackedBytes();
-      for (const auto& body : s.bodies) prepared_.packed_bytes += body->packed_bytes();
+      for (const auto& body : s.bodies) prepared_.packed_bytes += body == nullptr ? 0 : body->packed_bytes();
     }
     return std::move(prepared_);
   }
@@ -97,8 +97,11 @@ class Preparer {
   Status PrepareBodies(const Step& step, PreparedStep* out) {
     out->step = &step;
     for (const Program& body : step.bodies) {
-      TENON_ASSIGN_OR_RETURN(auto executor, Executor::Create(body, machine_, weights_, max_cached_shapes_));
-      out->bodies.push_back(std::move(executor));
+      auto executor = Executor::Create(body, machine_, weights_, max_cached_shapes_);
+      // A branch that does not fit the shapes at hand is a fault only if it is taken.
+      if (!executor.ok() && (step.op != "If" || executor.status().code() != Code::kBadInput)) return executor.status();
+      out->unfit.push_back(executor.status());
+      out->bodies.push_back(executor.ok() ? std::move(*executor) : nullptr);
     }
     return Status::Ok();
   }

@@ -214,7 +214,9 @@ class ModelSession final : public Session {
       }
       for (const auto& [name, reason] : step.refused) r.refused.emplace_back(name, reason);
       reports->push_back(std::move(r));
-      for (const auto& body : step.bodies) Collect(*body, reports);
+      for (const auto& body : step.bodies) {
+        if (body != nullptr) Collect(*body, reports);
+      }
     }
   }
 
