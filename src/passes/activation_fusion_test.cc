@@ -54,6 +54,15 @@ TEST(ActivationFusion, OtherActivations) {
   ExpectFused(s + "m = Neg(x)\n e = Exp(m)\n a = Add(e, one)\n y = Reciprocal(a)", "Sigmoid");
 }
 
+// Equal to an activation near zero only: bounds of any size count.
+TEST(ActivationFusion, IsNotFooledByFarBounds) {
+  for (const char* bound : {"26", "50", "1000", "1e9", "1e30"}) {
+    const std::string s = kScalars + std::string(" far: float32[] = const [") + bound + "]\n";
+    ExpectFused(s + "a = Min(x, far)\n y = Max(a, zero)", "Relu", 0);
+    ExpectFused(s + "a = Sigmoid(x)\n b = Min(x, far)\n y = Mul(a, b)", "Silu", 0);
+  }
+}
+
 TEST(ActivationFusion, StopsAtTheRightOperand) {
   const std::string s = kScalars;
   // The argument is an elementwise value itself, also through a scalar.

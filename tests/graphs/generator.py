@@ -83,6 +83,9 @@ class Generator:
         return f"{hint}{self.count}"
 
     def array(self, dtype, shape, low=-2.0, high=2.0):
+        return np.asarray(self.elements(dtype, shape, low, high))
+
+    def elements(self, dtype, shape, low, high):
         if dtype.kind == "f":
             # Multiples of 1/64: exact in half precision too, and ties are common.
             return (np.round(self.rng.uniform(low, high, shape) * 64) / 64).astype(dtype)

@@ -244,14 +244,14 @@ def shape_of(g):
 
 
 def trilu(g):
-    x = any_value(g, (2, 3))
+    x = g.get(g.pick_from((F32, F32, F64, I64)), (2, 3))
     k = g.integer(-2, 2)
     return moved(g, "Trilu", x, x.shape, [x, g.constant(np.array(k, np.int64))], upper=g.integer(0, 1))
 
 
 def one_hot(g):
     depth = g.integer(1, 5)
-    i = g.fresh(I64, g.shape(g.integer(0, 2)), -depth, depth - 1)
+    i = g.fresh(I64, g.shape(g.integer(1, 2)), -depth, depth - 1)
     values = g.constant(np.array([0, 1], np.float32))
     axis = g.integer(-1, len(i.shape))
     shape = list(i.shape)

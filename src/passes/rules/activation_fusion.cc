@@ -1,6 +1,7 @@
 // ActivationFusion: exporters spell GELU, HardSwish, SiLU and others as a dozen small operators, each in several ways. A group of
 // elementwise operators with scalar constants that depends on one value x only is a function f(x): it is evaluated at points that
-// tell the known activations apart, and where f equals one of them the group becomes that operator.
+// tell the known activations apart, then, where f equals one of them there, on a dense grid over all magnitudes (a Clip to +-50
+// before a Relu is no Relu). Where it still does, the group becomes that operator.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -15,9 +16,23 @@ namespace {
 constexpr size_t kMaxNodes = 14;
 constexpr double kTolerance = 1e-6;  // constants such as sqrt(2) come rounded to f32; the next candidate differs by 1e-4 or more
 
-constexpr std::array kPoints = {-25.0, -7.5, -4.0, -3.2, -3.0, -2.9, -2.2, -1.5, -1.0, -0.7, -0.3, -0.01,
-                                0.0,   0.02, 0.25, 0.6,  1.0,  1.7,  2.4,  2.95, 3.1,  4.5,  7.25, 25.0};
-using Samples = std::array<double, kPoints.size()>;
+using Samples = std::vector<double>;
+
+const Samples& TellingPoints() {
+  static const Samples points = {-25.0, -7.5, -4.0, -3.2, -3.0, -2.9, -2.2, -1.5, -1.0, -0.7, -0.3, -0.01,
+                                 0.0,   0.02, 0.25, 0.6,  1.0,  1.7,  2.4,  2.95, 3.1,  4.5,  7.25, 25.0};
+  return points;
+}
+
+// +-2^e in steps of an eighth of an octave, from 1e-6 to the largest float: a bound of any size shows.
+const Samples& DensePoints() {
+  static const Samples points = [] {
+    Samples p;
+    for (double x = std::exp2(-20); x < 3.4e38; x *= std::exp2(0.125)) p.insert(p.end(), {x, -x});
+    return p;
+  }();
+  return points;
+}
 
 double Sigmoid(double x) {
   return 1 / (1 + std::exp(-x));
@@ -52,13 +67,13 @@ const Known kKnown[] = {
 
 template <typename F>
 Samples Map(const Samples& a, F&& f) {
-  Samples out;
+  Samples out(a.size());
   std::transform(a.begin(), a.end(), out.begin(), f);
   return out;
 }
 template <typename F>
 Samples Map2(const Samples& a, const Samples& b, F&& f) {
-  Samples out;
+  Samples out(a.size());
   std::transform(a.begin(), a.end(), b.begin(), out.begin(), f);
   return out;
 }
@@ -108,21 +123,15 @@ bool MayTakePart(std::string_view op) {
 // f(x) for the value `v` in terms of x; collects the nodes it is made of. nullopt when v depends on more than x.
 class Expression {
  public:
-  Expression(const Rewriter& r, ValueId x) : r_(r), x_(x) {}
+  Expression(const Rewriter& r, ValueId x, const Samples& points) : r_(r), x_(x), points_(points) {}
 
   std::optional<Samples> Of(ValueId v) {
-    if (v == x_) {
-      Samples s;
-      std::copy(kPoints.begin(), kPoints.end(), s.begin());
-      return s;
-    }
+    if (v == x_) return points_;
     if (auto it = done_.find(v); it != done_.end()) return it->second;
     if (r_.IsConst(v)) {
       const auto c = r_.Scalar(v);
       if (!c) return std::nullopt;
-      Samples s;
-      s.fill(*c);
-      return s;
+      return Samples(points_.size(), *c);
     }
     const NodeId p = r_.Producer(v);
     if (p == kNone || !MayTakePart(r_.node(p).op) || nodes_.size() >= kMaxNodes) return std::nullopt;
@@ -142,18 +151,27 @@ class Expression {
  private:
   const Rewriter& r_;
   ValueId x_;
+  const Samples& points_;
   std::map<ValueId, std::optional<Samples>> done_;
   std::vector<NodeId> nodes_;
 };
 
-const Known* Recognise(const Samples& y) {
+bool Equals(const Known& known, const Samples& points, const Samples& y) {
+  for (size_t i = 0; i < points.size(); ++i) {
+    const double expected = known.f(points[i]);
+    // Where exp overflows, spellings such as exp(x) / (1 + exp(x)) have no value of their own to keep.
+    const bool undefined = std::isnan(y[i]) && std::abs(points[i]) > 80;
+    if (!undefined && !(y[i] == expected || std::abs(y[i] - expected) <= kTolerance * (1 + std::abs(expected)))) return false;
+  }
+  return true;
+}
+
+// The activation that value `y` is of `x`, given y at the telling points.
+const Known* Recognise(const Rewriter& r, ValueId x, ValueId y, const Samples& samples) {
   for (const Known& k : kKnown) {
-    bool same = true;
-    for (size_t i = 0; same && i < kPoints.size(); ++i) {
-      const double expected = k.f(kPoints[i]);
-      same = std::abs(y[i] - expected) <= kTolerance * (1 + std::abs(expected));
-    }
-    if (same) return &k;
+    if (!Equals(k, TellingPoints(), samples)) continue;
+    const auto dense = Expression(r, x, DensePoints()).Of(y);
+    return dense && Equals(k, DensePoints(), *dense) ? &k : nullptr;
   }
   return nullptr;
 }
@@ -192,10 +210,10 @@ bool Fuse(Rewriter& r, NodeId id) {
   const std::vector<ValueId> candidates = Ancestors(r, y);
   for (auto x = candidates.rbegin(); x != candidates.rend(); ++x) {
     if (!(r.ShapeOf(*x) == r.ShapeOf(y)) || !r.ShapeOf(y).has_rank() || r.TypeOf(*x) != DType::kF32) continue;
-    Expression e(r, *x);
+    Expression e(r, *x, TellingPoints());
     const auto samples = e.Of(y);
     if (!samples || e.nodes().size() < 2) continue;
-    const Known* known = Recognise(*samples);
+    const Known* known = Recognise(r, *x, y, *samples);
     if (known == nullptr || !Private(r, e.nodes(), y)) continue;
     Attrs attrs;
     if (known->attr != nullptr && std::string_view(known->attr) == "approximate") {
