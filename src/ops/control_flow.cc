@@ -85,6 +85,81 @@ Status InferIf(ir::Node& node, std::span<const ValueInfo> in, std::span<ValueInf
   return Status::Ok();
 }
 
+// What is true of both shapes.
+SymShape Common(const SymShape& a, const SymShape& b) {
+  if (!a.has_rank() || !b.has_rank() || a.rank() != b.rank()) return SymShape();
+  SymShape common = a;
+  for (int d = 0; d < a.rank(); ++d) {
+    if (!(a[d] == b[d])) common[d] = Dim::Unknown();
+  }
+  return common;
+}
+
+bool SameKnowledge(const SymShape& a, const SymShape& b) {
+  if (a.has_rank() != b.has_rank() || (a.has_rank() && a.rank() != b.rank())) return false;
+  for (int d = 0; a.has_rank() && d < a.rank(); ++d) {
+    if (!(a[d] == b[d]) && !(a[d].is_unknown() && b[d].is_unknown())) return false;
+  }
+  return true;
+}
+
+// What is known of a graph's values, bodies included, in a fixed order.
+struct Knowledge {
+  SymShape shape;
+  std::optional<std::vector<Dim>> elements;
+};
+
+template <typename F>
+void ForEachValue(ir::Graph& graph, F&& f) {
+  for (size_t v = 0; v < graph.num_value_slots(); ++v) f(graph.value(static_cast<ir::ValueId>(v)));
+  for (size_t n = 0; n < graph.num_node_slots(); ++n) {
+    for (const auto& body : graph.node(static_cast<ir::NodeId>(n)).bodies) ForEachValue(*body, f);
+  }
+}
+
+std::vector<Knowledge> Known(ir::Graph& graph) {
+  std::vector<Knowledge> known;
+  ForEachValue(graph, [&](ir::Value& v) { known.push_back({v.shape, v.elements}); });
+  return known;
+}
+
+void Restore(const std::vector<Knowledge>& known, ir::Graph& graph) {
+  size_t i = 0;
+  ForEachValue(graph, [&](ir::Value& v) {
+    v.shape = known[i].shape;
+    v.elements = known[i++].elements;
+  });
+}
+
+// Infers a loop's body and returns shapes of the carried values that hold in every iteration: the initial shapes are assumed and
+// widened by what the body makes of them until nothing changes.
+Result<std::vector<SymShape>> InferSteadyShapes(ir::Graph& body, std::span<const ValueInfo> initial) {
+  const std::vector<Knowledge> declared = Known(body);
+  std::vector<SymShape> assumed(initial.size());
+  for (size_t i = 0; i < initial.size(); ++i) {
+    if (!initial[i].is_sequence) assumed[i] = initial[i].shape;
+  }
+  // Every round but the last forgets an extent or a rank.
+  for (;;) {
+    Restore(declared, body);
+    bool any = false;
+    for (size_t i = 0; i < assumed.size(); ++i) {
+      body.value(body.inputs()[i + 2]).shape = assumed[i];
+      any = any || assumed[i].has_rank();
+    }
+    const Status inferred = InferGraph(body);
+    if (!inferred.ok() && (!any || inferred.code() != Code::kBadInput)) return inferred;
+    bool steady = inferred.ok();
+    for (size_t i = 0; i < assumed.size(); ++i) {
+      // Shapes that a body cannot take may be ones that it never meets: a value that grows, say.
+      const SymShape wider = inferred.ok() ? Common(assumed[i], body.value(body.outputs()[i + 1]).shape) : SymShape();
+      steady = steady && SameKnowledge(wider, assumed[i]);
+      assumed[i] = wider;
+    }
+    if (steady) return assumed;
+  }
+}
+
 Status InferLoop(ir::Node& node, std::span<const ValueInfo> in, std::span<ValueInfo> out) {
   const auto captures = static_cast<size_t>(NumCaptures(node));
   if (in.size() < 2 + captures) return BadInput("needs a trip count and a condition (either may be absent)");
@@ -100,17 +175,15 @@ Status InferLoop(ir::Node& node, std::span<const ValueInfo> in, std::span<ValueI
   scalar(0, DType::kI64);
   scalar(1, DType::kBool);
   for (size_t i = 2; i < in.size(); ++i) BindInput(in[i], i < 2 + carried, &body.value(body.inputs()[i]));
-  TENON_RETURN_IF_ERROR(InferGraph(body));
+  TENON_ASSIGN_OR_RETURN(const std::vector<SymShape> steady, InferSteadyShapes(body, in.subspan(2, carried)));
   for (size_t i = 0; i < out.size(); ++i) {
     if (!out[i].present) continue;
     TakeOutput(body.value(body.outputs()[i + 1]), &out[i]);
-    ForgetSymbols(&out[i]);
     if (i < carried) {
-      // The value may pass through unchanged (no iteration), with the shape that went in.
-      const ValueInfo& initial = in[2 + i];
-      if (!(out[i].shape == initial.shape)) out[i].shape = SymShape();
+      out[i].shape = steady[i];
       continue;
     }
+    ForgetSymbols(&out[i]);
     if (!out[i].shape.has_rank()) continue;
     std::vector<Dim> dims{Dim::Unknown()};
     dims.insert(dims.end(), out[i].shape.dims().begin(), out[i].shape.dims().end());

@@ -104,10 +104,20 @@ Result<Tensor> Stack(const std::vector<Tensor>& parts, int axis, DType dtype, co
 }
 
 // Shape of a body's output with unknown extents as 0, for outputs of loops that never ran.
-Shape ElementShape(const Program& body, size_t output) {
-  const SymShape& s = body.values[static_cast<size_t>(body.outputs[output])].shape;
+// The shape of a body's output when the body never ran: extents that are symbols are looked up among its inputs.
+Shape ElementShape(const Program& body, size_t output, std::span<const View> inputs) {
+  const auto extent = [&](const Dim& d) -> int64_t {
+    if (d.is_const()) return d.value();
+    for (size_t i = 0; i < inputs.size() && i < body.inputs.size(); ++i) {
+      const SymShape& s = body.values[static_cast<size_t>(body.inputs[i])].shape;
+      for (int k = 0; s.has_rank() && k < s.rank() && s.rank() == inputs[i].shape.rank(); ++k) {
+        if (!d.is_unknown() && s[k] == d) return inputs[i].shape[k];
+      }
+    }
+    return 0;
+  };
   Shape shape;
-  for (const Dim& d : s.dims()) shape.push_back(d.is_const() ? d.value() : 0);
+  for (const Dim& d : body.values[static_cast<size_t>(body.outputs[output])].shape.dims()) shape.push_back(extent(d));
   return shape;
 }
 
@@ -220,14 +230,18 @@ Status Executor::RunLoop(size_t index, const RunOptions& options) {
     const SymShape& s = body.program().values[static_cast<size_t>(body.program().inputs[i])].shape;
     return s.has_rank() && s.rank() == 1 ? Shape{1} : Shape();
   };
+  int64_t iteration = 0;
   uint8_t condition_byte = 1;
-  for (int64_t iteration = 0; iteration < trips && condition; ++iteration) {
-    std::vector<View> inputs;
-    inputs.push_back({DType::kI64, scalar_shape(0), &iteration, nullptr});
-    inputs.push_back({DType::kBool, scalar_shape(1), &condition_byte, nullptr});
-    for (const Carried& c : state) inputs.push_back(c.view());
-    for (size_t i = 2 + carried; i < step.inputs.size(); ++i) inputs.push_back(Resolve(step.inputs[i]));
-    TENON_RETURN_IF_ERROR(body.Run(inputs, options));
+  const auto inputs = [&] {
+    std::vector<View> views;
+    views.push_back({DType::kI64, scalar_shape(0), &iteration, nullptr});
+    views.push_back({DType::kBool, scalar_shape(1), &condition_byte, nullptr});
+    for (const Carried& c : state) views.push_back(c.view());
+    for (size_t i = 2 + carried; i < step.inputs.size(); ++i) views.push_back(Resolve(step.inputs[i]));
+    return views;
+  };
+  for (; iteration < trips && condition; ++iteration) {
+    TENON_RETURN_IF_ERROR(body.Run(inputs(), options));
     TENON_ASSIGN_OR_RETURN(condition, ReadBool(body.output(0), "the body's condition"));
     std::vector<Carried> next;
     for (size_t i = 0; i < carried; ++i) {
@@ -240,17 +254,18 @@ Status Executor::RunLoop(size_t index, const RunOptions& options) {
     }
     state = std::move(next);   // last: the body's outputs may be views of the old values
   }
+  for (size_t i = 0; i < scans.size(); ++i) {
+    const size_t o = 1 + carried + i;
+    const Shape element = scans[i].empty() ? ElementShape(body.program(), o, inputs()) : Shape();
+    TENON_ASSIGN_OR_RETURN(Tensor t, Stack(scans[i], 0, ElementType(body.program(), o), element));
+    SetLate(step.outputs[carried + i], std::move(t));
+  }
   for (size_t i = 0; i < carried; ++i) {
     if (state[i].is_sequence) {
       SetLateSequence(step.outputs[i], std::move(state[i].sequence));
     } else {
       SetLate(step.outputs[i], std::move(state[i].tensor));
     }
-  }
-  for (size_t i = 0; i < scans.size(); ++i) {
-    const size_t o = 1 + carried + i;
-    TENON_ASSIGN_OR_RETURN(Tensor t, Stack(scans[i], 0, ElementType(body.program(), o), ElementShape(body.program(), o)));
-    SetLate(step.outputs[carried + i], std::move(t));
   }
   return Status::Ok();
 }
@@ -301,7 +316,7 @@ Status Executor::RunScan(size_t index, const RunOptions& options) {
   for (size_t i = 0; i < states; ++i) SetLate(step.outputs[i], std::move(state[i].tensor));
   for (size_t i = 0; i < outs; ++i) {
     if (layout.out_backwards[i]) std::reverse(results[i].begin(), results[i].end());
-    const Shape element = results[i].empty() ? ElementShape(body.program(), states + i) : results[i][0].shape();
+    const Shape element = results[i].empty() ? ElementShape(body.program(), states + i, {}) : results[i][0].shape();
     const int64_t wish = layout.out_axes[i];
     const int64_t axis = wish < 0 ? wish + element.rank() + 1 : wish;
     if (axis < 0 || axis > element.rank()) return BadInput("scan axis {} is outside rank {}", wish, element.rank() + 1);
