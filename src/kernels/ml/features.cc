@@ -1,7 +1,8 @@
-// ArrayFeatureExtractor, Binarizer, Scaler, Normalizer, LabelEncoder, LinearRegressor.
+// ArrayFeatureExtractor, Binarizer, FeatureVectorizer, Imputer, Normalizer, Scaler.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <unordered_map>
+#include <limits>
 
 #include "kernels/element.h"
 #include "kernels/kernel_util.h"
@@ -10,9 +11,11 @@
 namespace tenon::kernels::ml {
 namespace {
 
-Status CheckNumeric(const ValueInfo& v) {
-  if (v.dtype == DType::kUndefined || IsPlainNumeric(v.dtype)) return {};
-  return BadInput("input is {}; a plain numeric type needed", DTypeName(v.dtype));
+constexpr int64_t kGrain = 16384;   // elements of simple work for one thread
+
+// Rank 1 is one row; of higher ranks the second axis holds the features, as in ONNX Runtime.
+int64_t FeatureAxis(const Shape& shape) {
+  return shape.rank() == 0 ? 1 : shape.rank() == 1 ? shape[0] : shape[1];
 }
 
 class ArrayFeatureExtractor final : public Kernel {
@@ -26,20 +29,23 @@ class ArrayFeatureExtractor final : public Kernel {
       const int64_t at = index.Data<int64_t>()[i];
       if (at < 0 || at >= width) return BadInput("index {}; input 1; allowed: 0 to {}", at, width - 1);
     }
-    const bool strings = x.dtype == DType::kString;
-    const size_t size = strings ? 0 : DTypeBytes(x.dtype, 1);
-    for (int64_t r = 0; r < rows; ++r) {
-      for (int64_t i = 0; i < n; ++i) {
-        const int64_t from = r * width + index.Data<int64_t>()[i], to = r * n + i;
-        if (strings) {
-          args.out[0].Data<std::string>()[to] = x.Data<std::string>()[from];
-        } else {
-          std::memcpy(args.out[0].Data<char>() + static_cast<size_t>(to) * size,
-                      x.Data<char>() + static_cast<size_t>(from) * size, size);
-        }
-      }
+    if (x.dtype == DType::kString) {
+      Copy(x.Data<std::string>(), index.Data<int64_t>(), rows, width, n, args.out[0].Data<std::string>());
+      return {};
     }
+    DispatchDType<TENON_NUMERIC_TYPES, bool>(x.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      Copy(x.Data<T>(), index.Data<int64_t>(), rows, width, n, args.out[0].Data<T>());
+    });
     return {};
+  }
+
+ private:
+  template <typename T>
+  static void Copy(const T* x, const int64_t* index, int64_t rows, int64_t width, int64_t n, T* y) {
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t i = 0; i < n; ++i) *y++ = x[r * width + index[i]];
+    }
   }
 };
 
@@ -48,14 +54,23 @@ class Binarizer final : public Kernel {
   explicit Binarizer(float threshold) : threshold_(threshold) {}
   Status Run(const RunArgs& args) const override {
     const View& x = args.in[0];
+    if (x.dtype == DType::kF32) {
+      args.team.ParallelFor(x.num_elements(), kGrain, [&](int64_t begin, int64_t end, int) {
+        const float* from = x.Data<float>();
+        float* to = args.out[0].Data<float>();
+        for (int64_t i = begin; i < end; ++i) to[i] = from[i] > threshold_ ? 1.0f : 0.0f;
+      });
+      return {};
+    }
     for (int64_t i = 0; i < x.num_elements(); ++i) {
-      StoreDouble(x.dtype, args.out[0].data, i, LoadDouble(x.dtype, x.data, i) > threshold_ ? 1 : 0);
+      StoreDouble(x.dtype, args.out[0].data, i, LoadDouble(x.dtype, x.data, i) > static_cast<double>(threshold_) ? 1 : 0);
     }
     return {};
   }
+  uint32_t InPlaceInputs() const override { return 1; }
 
  private:
-  double threshold_;
+  float threshold_;
 };
 
 class Scaler final : public Kernel {
@@ -63,23 +78,37 @@ class Scaler final : public Kernel {
   Scaler(std::vector<float> offset, std::vector<float> scale) : offset_(std::move(offset)), scale_(std::move(scale)) {}
   Status Run(const RunArgs& args) const override {
     const View& x = args.in[0];
-    const int64_t width = x.shape.rank() == 0 ? 1 : x.shape.dim(-1);
+    const int64_t width = FeatureAxis(x.shape);
     for (const auto* v : {&offset_, &scale_}) {
       if (v->size() > 1 && static_cast<int64_t>(v->size()) != width) {
         return BadInput("{} offsets and {} scales for {} features; one or as many needed", offset_.size(), scale_.size(), width);
       }
     }
-    const auto at = [](const std::vector<float>& v, int64_t c, float none) {
-      return static_cast<double>(v.empty() ? none : v.size() == 1 ? v[0] : v[static_cast<size_t>(c)]);
-    };
-    for (int64_t i = 0; i < x.num_elements(); ++i) {
-      const int64_t c = i % width;
-      args.out[0].Data<float>()[i] = static_cast<float>((LoadDouble(x.dtype, x.data, i) - at(offset_, c, 0)) * at(scale_, c, 1));
-    }
+    DispatchDType<TENON_NUMERIC_TYPES, bool>(x.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      // Doubles are scaled as doubles and rounded once; all others as f32.
+      using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
+      Scale<T, Wide>(x.Data<T>(), args.out[0].Data<float>(), x.num_elements(), width, args.team);
+    });
     return {};
   }
 
  private:
+  template <typename T, typename Wide>
+  void Scale(const T* from, float* to, int64_t n, int64_t width, hw::Team& team) const {
+    const bool one_offset = offset_.size() < 2, one_scale = scale_.size() < 2;
+    const float offset = offset_.empty() ? 0 : offset_[0], scale = scale_.empty() ? 1 : scale_[0];
+    team.ParallelFor(n, kGrain, [&](int64_t begin, int64_t end, int) {
+      int64_t c = width > 0 ? begin % width : 0;
+      for (int64_t i = begin; i < end; ++i) {
+        const auto at = static_cast<size_t>(c);
+        to[i] = static_cast<float>((static_cast<Wide>(from[i]) - (one_offset ? offset : offset_[at])) *
+                                   (one_scale ? scale : scale_[at]));
+        if (++c == width) c = 0;
+      }
+    });
+  }
+
   std::vector<float> offset_, scale_;
 };
 
@@ -91,133 +120,129 @@ class Normalizer final : public Kernel {
   Status Run(const RunArgs& args) const override {
     const View& x = args.in[0];
     const int64_t width = x.shape.rank() == 0 ? 1 : x.shape.dim(-1);
-    for (int64_t base = 0; width > 0 && base < x.num_elements(); base += width) {
-      double size = 0;
-      for (int64_t i = base; i < base + width; ++i) {
-        const double v = std::abs(LoadDouble(x.dtype, x.data, i));
-        size = norm_ == Norm::kMax ? std::max(size, v) : size + (norm_ == Norm::kL1 ? v : v * v);
-      }
-      if (norm_ == Norm::kL2) size = std::sqrt(size);
-      size = std::max(size, 1e-30);
-      for (int64_t i = base; i < base + width; ++i)
-        args.out[0].Data<float>()[i] = static_cast<float>(LoadDouble(x.dtype, x.data, i) / size);
-    }
+    if (width == 0) return {};
+    DispatchDType<TENON_NUMERIC_TYPES, bool>(x.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      args.team.ParallelFor(x.num_elements() / width, kGrain / width + 1, [&](int64_t begin, int64_t end, int) {
+        for (int64_t r = begin; r < end; ++r) Row(x.Data<T>() + r * width, width, args.out[0].Data<float>() + r * width);
+      });
+    });
     return {};
   }
 
  private:
+  // A row of size zero is copied. MAX is the greatest value and not the greatest magnitude, and L2 divides squares before the
+  // root is taken: as ONNX Runtime has both.
+  template <typename T>
+  void Row(const T* from, int64_t n, float* to) const {
+    float size = norm_ == Norm::kMax ? std::numeric_limits<float>::lowest() : 0;
+    for (int64_t i = 0; i < n; ++i) {
+      const auto v = static_cast<float>(from[i]);
+      size = norm_ == Norm::kMax ? std::max(size, v) : size + (norm_ == Norm::kL1 ? std::abs(v) : Square(from[i]));
+    }
+    for (int64_t i = 0; i < n; ++i) {
+      const auto v = static_cast<float>(from[i]);
+      if (size == 0) {
+        to[i] = v;
+      } else if (norm_ == Norm::kL2) {
+        const float root = std::sqrt(Square(from[i]) / size);
+        to[i] = v < 0 ? -root : root;
+      } else {
+        to[i] = v / size;
+      }
+    }
+  }
+  template <typename T>
+  static float Square(T v) {
+    if constexpr (std::is_same_v<T, double> || std::is_integral_v<T>) {
+      return static_cast<float>(static_cast<double>(v) * static_cast<double>(v));
+    } else {
+      return static_cast<float>(v) * static_cast<float>(v);
+    }
+  }
+
   Norm norm_;
 };
 
-// One column of LabelEncoder's table: attribute lists or a tensor, as a tensor of one type.
-Result<Tensor> Column(const Attrs& attrs, const std::string& prefix) {
-  if (const Tensor* t = attrs.GetTensor(prefix + "_tensor")) return *t;
-  if (attrs.Has(prefix + "_strings")) {
-    auto v = attrs.Strings(prefix + "_strings");
-    const auto n = static_cast<int64_t>(v.size());
-    return Tensor::FromStrings({n}, std::move(v));
-  }
-  if (attrs.Has(prefix + "_int64s")) {
-    const auto v = attrs.Ints(prefix + "_int64s");
-    return Tensor::FromVector<int64_t>({static_cast<int64_t>(v.size())}, v);
-  }
-  if (attrs.Has(prefix + "_floats")) {
-    const auto v = attrs.Floats(prefix + "_floats");
-    return Tensor::FromVector<float>({static_cast<int64_t>(v.size())}, v);
-  }
-  return BadInput("no {}_strings, {}_int64s, {}_floats or {}_tensor given", prefix, prefix, prefix, prefix);
-}
-
-Result<Tensor> Default(const Attrs& attrs, DType t) {
-  if (const Tensor* given = attrs.GetTensor("default_tensor")) {
-    if (given->dtype() != t || given->shape().num_elements() != 1)
-      return BadInput("default_tensor is {}; one {} needed", DTypeName(given->dtype()), DTypeName(t));
-    return *given;
-  }
-  if (t == DType::kString) return Tensor::FromStrings({1}, {attrs.String("default_string", "_Unused")});
-  TENON_ASSIGN_OR_RETURN(Tensor out, Tensor::Zeros(t, {1}));
-  if (t == DType::kI64) {
-    *out.MutableData<int64_t>() = attrs.Int("default_int64", -1);
-  } else {
-    StoreDouble(t, out.mutable_data(), 0, t == DType::kF32 ? attrs.Float("default_float", -0.0f) : IsFloat(t) ? -0.0 : -1.0);
-  }
-  return out;
-}
-
-// The bytes that tell one key from another: NaNs are equal, and so are both zeros.
-std::string Key(const View& v, int64_t i) {
-  if (v.dtype == DType::kString) return v.Data<std::string>()[i];
-  if (IsPlainFloat(v.dtype)) {
-    double d = LoadDouble(v.dtype, v.data, i);
-    if (std::isnan(d)) return "nan";
-    if (d == 0) d = 0;
-    return std::string(reinterpret_cast<const char*>(&d), sizeof d);
-  }
-  const size_t size = DTypeBytes(v.dtype, 1);
-  return std::string(v.Data<char>() + static_cast<size_t>(i) * size, size);
-}
-
-class LabelEncoder final : public Kernel {
+// Values equal to `replaced` (NaN: all NaNs) become the one of their feature, or the first of `values`.
+class Imputer final : public Kernel {
  public:
-  LabelEncoder(const Tensor& keys, Tensor values, Tensor fallback) : values_(std::move(values)), default_(std::move(fallback)) {
-    for (int64_t i = 0; i < keys.shape().num_elements(); ++i) index_[Key(keys.view(), i)] = i;  // the last of equal keys counts
-  }
-  Status Run(const RunArgs& args) const override {
-    for (int64_t i = 0; i < args.in[0].num_elements(); ++i) {
-      const auto it = index_.find(Key(args.in[0], i));
-      const Tensor& from = it == index_.end() ? default_ : values_;
-      const int64_t at = it == index_.end() ? 0 : it->second;
-      if (from.dtype() == DType::kString) {
-        args.out[0].Data<std::string>()[i] = from.Data<std::string>()[at];
-        continue;
-      }
-      const size_t size = DTypeBytes(from.dtype(), 1);
-      std::memcpy(args.out[0].Data<char>() + static_cast<size_t>(i) * size, from.Data<char>() + static_cast<size_t>(at) * size,
-                  size);
-    }
-    return {};
-  }
-
- private:
-  std::unordered_map<std::string, int64_t> index_;
-  Tensor values_, default_;
-};
-
-class LinearRegressor final : public Kernel {
- public:
-  LinearRegressor(std::vector<float> w, std::vector<float> b, int64_t targets, PostTransform post)
-      : w_(std::move(w)), b_(std::move(b)), targets_(targets), post_(post) {}
+  Imputer(std::vector<double> values, std::vector<int64_t> ints, double replaced, int64_t replaced_int)
+      : values_(std::move(values)), ints_(std::move(ints)), replaced_(replaced), replaced_int_(replaced_int) {}
   Status Run(const RunArgs& args) const override {
     const View& x = args.in[0];
-    const int64_t width = static_cast<int64_t>(w_.size()) / targets_;
-    if (x.shape.dim(-1) != width)
-      return BadInput("{} features for {} coefficients and {} targets", x.shape.dim(-1), w_.size(), targets_);
-    std::vector<double> scores(static_cast<size_t>(targets_));
-    for (int64_t r = 0; r < args.out[0].shape[0]; ++r) {
-      for (int64_t t = 0; t < targets_; ++t) {
-        double sum = b_.empty() ? 0 : b_[static_cast<size_t>(t)];
-        for (int64_t c = 0; c < width; ++c)
-          sum += LoadDouble(x.dtype, x.data, r * width + c) * w_[static_cast<size_t>(t * width + c)];
-        scores[static_cast<size_t>(t)] = sum;
+    const int64_t width = FeatureAxis(x.shape);
+    DispatchDType<TENON_NUMERIC_TYPES, bool>(x.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      if constexpr (std::is_integral_v<T>) {
+        Fill(x.Data<T>(), args.out[0].Data<T>(), x.num_elements(), ints_, width,
+             [&](T v) { return static_cast<int64_t>(v) == replaced_int_; });
+      } else {
+        const bool nan = std::isnan(replaced_);
+        Fill(x.Data<T>(), args.out[0].Data<T>(), x.num_elements(), values_, width,
+             [&](T v) { return nan ? std::isnan(LoadF(v)) : LoadF(v) == replaced_; });
       }
-      Apply(post_, scores.data(), targets_);
-      for (int64_t t = 0; t < targets_; ++t)
-        args.out[0].Data<float>()[r * targets_ + t] = static_cast<float>(scores[static_cast<size_t>(t)]);
+    });
+    return {};
+  }
+  uint32_t InPlaceInputs() const override { return 1; }
+
+ private:
+  template <typename T, typename V, typename F>
+  static void Fill(const T* from, T* to, int64_t n, const std::vector<V>& values, int64_t width, F&& is_missing) {
+    const bool each = static_cast<int64_t>(values.size()) == width;
+    for (int64_t i = 0; i < n; ++i) {
+      if (!is_missing(from[i])) {
+        to[i] = from[i];
+      } else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
+        to[i] = T(static_cast<float>(values[each ? static_cast<size_t>(i % width) : 0]));
+      } else {
+        to[i] = static_cast<T>(values[each ? static_cast<size_t>(i % width) : 0]);
+      }
+    }
+  }
+
+  std::vector<double> values_;
+  std::vector<int64_t> ints_;
+  double replaced_;
+  int64_t replaced_int_;
+};
+
+// Inputs side by side as f32, each cut or padded with zeros to its number of features.
+class FeatureVectorizer final : public Kernel {
+ public:
+  explicit FeatureVectorizer(std::vector<int64_t> widths) : widths_(std::move(widths)) {}
+  Status Run(const RunArgs& args) const override {
+    const int64_t rows = args.out[0].shape[0], total = args.out[0].shape[1];
+    std::fill_n(args.out[0].Data<float>(), rows * total, 0.0f);
+    int64_t at = 0;
+    for (size_t i = 0; i < args.in.size(); ++i) {
+      const View& x = args.in[i];
+      const Matrix m = AsMatrix(x.shape);
+      const int64_t width = widths_.empty() ? m.columns : widths_[i];
+      if (m.rows != rows) return BadInput("input {} has {} rows and input 0 {}", i, m.rows, rows);
+      DispatchDType<TENON_NUMERIC_TYPES, bool>(x.dtype, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        for (int64_t r = 0; r < rows; ++r) {
+          const T* from = x.Data<T>() + r * m.columns;
+          float* to = args.out[0].Data<float>() + r * total + at;
+          for (int64_t c = 0; c < std::min(width, m.columns); ++c) to[c] = static_cast<float>(from[c]);
+        }
+      });
+      at += width;
     }
     return {};
   }
 
  private:
-  std::vector<float> w_, b_;
-  int64_t targets_;
-  PostTransform post_;
+  std::vector<int64_t> widths_;
 };
 
 }  // namespace
 
 Status InferArrayFeatureExtractor(const ShapeArgs& args) {
   const DType t = args.in[0].dtype;
-  if (t != DType::kUndefined && t != DType::kString && !IsPlainNumeric(t))
+  if (t != DType::kUndefined && t != DType::kString && t != DType::kBool && !IsPlainNumeric(t))
     return BadInput("X is {}; a plain type needed", DTypeName(t));
   if (args.in[1].dtype != DType::kUndefined && args.in[1].dtype != DType::kI64)
     return BadInput("Y is {}; int64 needed", DTypeName(args.in[1].dtype));
@@ -245,34 +270,48 @@ Status InferToFloat(const ShapeArgs& args) {
   return {};
 }
 
-Status InferLabelEncoder(const ShapeArgs& args) {
-  TENON_ASSIGN_OR_RETURN(const Tensor keys, Column(args.attrs, "keys"));
-  TENON_ASSIGN_OR_RETURN(const Tensor values, Column(args.attrs, "values"));
-  if (keys.shape().num_elements() != values.shape().num_elements()) {
-    return BadInput("{} keys and {} values; equal numbers needed", keys.shape().num_elements(), values.shape().num_elements());
+Status InferScaler(const ShapeArgs& args) {
+  const size_t offsets = args.attrs.Floats("offset").size(), scales = args.attrs.Floats("scale").size();
+  if (offsets > 1 && scales > 1 && offsets != scales)
+    return BadInput("{} offsets and {} scales; equal numbers needed", offsets, scales);
+  return InferToFloat(args);
+}
+
+Status InferImputer(const ShapeArgs& args) {
+  TENON_RETURN_IF_ERROR(InferSameNumeric(args));
+  const size_t floats = args.attrs.Floats("imputed_value_floats").size(), ints = args.attrs.Ints("imputed_value_int64s").size();
+  if ((floats == 0) == (ints == 0)) {
+    return BadInput("{} imputed_value_floats and {} imputed_value_int64s; one of the two lists needed", floats, ints);
   }
-  for (const Tensor* t : {&keys, &values}) {
-    if (t->dtype() != DType::kString && !IsPlainNumeric(t->dtype()))
-      return BadInput("{} as keys or values", DTypeName(t->dtype()));
+  const DType t = args.in[0].dtype;
+  if (t != DType::kUndefined && IsFloat(t) != (floats != 0)) {
+    return BadInput("X is {} and the imputed values are {}", DTypeName(t), floats != 0 ? "floats" : "integers");
   }
-  if (args.in[0].dtype != DType::kUndefined && args.in[0].dtype != keys.dtype()) {
-    return BadInput("X is {} and the keys {}; equal types needed", DTypeName(args.in[0].dtype), DTypeName(keys.dtype()));
-  }
-  SetOutput(args, 0, values.dtype(), args.in[0].shape);
   return {};
 }
 
-Status InferLinearRegressor(const ShapeArgs& args) {
-  TENON_RETURN_IF_ERROR(CheckNumeric(args.in[0]));
-  const int64_t targets = args.attrs.Int("targets", 1);
-  const auto w = static_cast<int64_t>(args.attrs.Floats("coefficients").size());
-  const auto b = static_cast<int64_t>(args.attrs.Floats("intercepts").size());
-  if (targets < 1 || w == 0 || w % targets != 0 || (b != 0 && b != targets)) {
-    return BadInput("{} coefficients and {} intercepts for {} targets", w, b, targets);
+Status InferFeatureVectorizer(const ShapeArgs& args) {
+  const auto widths = args.attrs.Ints("inputdimensions");
+  if (!widths.empty() && widths.size() != args.in.size()) {
+    return BadInput("{} inputs and {} inputdimensions; equal numbers needed", args.in.size(), widths.size());
+  }
+  Dim total(0);
+  for (size_t i = 0; i < args.in.size(); ++i) {
+    if (!args.in[i].present) return BadInput("input {} is absent", i);
+    TENON_RETURN_IF_ERROR(CheckNumeric(args.in[i]));
+    if (!widths.empty()) {
+      if (widths[i] < 0 || widths[i] > int64_t{1} << 32) return BadInput("inputdimensions holds {}", widths[i]);
+      total = total + Dim(widths[i]);
+      continue;
+    }
+    const SymShape& x = args.in[i].shape;
+    Dim width = x.has_rank() && x.rank() > 0 ? Dim(1) : Dim::Unknown();
+    for (int a = x.rank() == 1 ? 0 : 1; a < x.rank(); ++a) width = width * x[a];
+    total = total + width;
   }
   const SymShape& x = args.in[0].shape;
-  if (x.has_rank() && x.rank() != 2) return BadInput("X has shape {}; [rows, features] needed", x.ToString());
-  SetOutput(args, 0, DType::kF32, SymShape({x.has_rank() ? x[0] : Dim::Unknown(), Dim(targets)}));
+  if (x.has_rank() && x.rank() == 0) return BadInput("input 0 is a scalar; at least one axis needed");
+  SetOutput(args, 0, DType::kF32, SymShape({!x.has_rank() ? Dim::Unknown() : x.rank() == 1 ? Dim(1) : x[0], total}));
   return {};
 }
 
@@ -290,16 +329,14 @@ Result<std::unique_ptr<Kernel>> MakeNormalizer(const Problem& p) {
   if (norm != "MAX" && norm != "L1" && norm != "L2") return BadInput("norm '{}'; allowed: MAX, L1, L2", norm);
   return std::unique_ptr<Kernel>(new Normalizer(norm == "MAX" ? Norm::kMax : norm == "L1" ? Norm::kL1 : Norm::kL2));
 }
-Result<std::unique_ptr<Kernel>> MakeLabelEncoder(const Problem& p) {
-  TENON_ASSIGN_OR_RETURN(const Tensor keys, Column(p.attrs, "keys"));
-  TENON_ASSIGN_OR_RETURN(Tensor values, Column(p.attrs, "values"));
-  TENON_ASSIGN_OR_RETURN(Tensor fallback, Default(p.attrs, values.dtype()));
-  return std::unique_ptr<Kernel>(new LabelEncoder(keys, std::move(values), std::move(fallback)));
+Result<std::unique_ptr<Kernel>> MakeImputer(const Problem& p) {
+  const auto floats = p.attrs.Floats("imputed_value_floats");
+  return std::unique_ptr<Kernel>(new Imputer({floats.begin(), floats.end()}, p.attrs.Ints("imputed_value_int64s"),
+                                             static_cast<double>(p.attrs.Float("replaced_value_float", 0)),
+                                             p.attrs.Int("replaced_value_int64", 0)));
 }
-Result<std::unique_ptr<Kernel>> MakeLinearRegressor(const Problem& p) {
-  TENON_ASSIGN_OR_RETURN(const PostTransform post, PostTransformFromName(p.attrs.String("post_transform", "NONE")));
-  return std::unique_ptr<Kernel>(
-      new LinearRegressor(p.attrs.Floats("coefficients"), p.attrs.Floats("intercepts"), p.attrs.Int("targets", 1), post));
+Result<std::unique_ptr<Kernel>> MakeFeatureVectorizer(const Problem& p) {
+  return std::unique_ptr<Kernel>(new FeatureVectorizer(p.attrs.Ints("inputdimensions")));
 }
 
 }  // namespace tenon::kernels::ml

@@ -1,219 +1,327 @@
-// TreeEnsemble (ai.onnx.ml 5): decision trees over the features of a row, whose leaves add up to scores.
+// TreeEnsemble, TreeEnsembleRegressor, TreeEnsembleClassifier: the reference, which walks the description node by node, and the
+// row that walks a Forest for blocks of rows.
+#include "kernels/ml/trees.h"
+
+#include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "kernels/element.h"
 #include "kernels/kernel_util.h"
-#include "kernels/ml/ml.h"
+#include "kernels/ml/forest.h"
 
 namespace tenon::kernels::ml {
 namespace {
 
-enum class Mode : uint8_t { kLeq, kLt, kGte, kGt, kEq, kNeq, kMember };
-enum class Aggregate : uint8_t { kAverage, kSum, kMin, kMax };
+enum class Op { kEnsemble, kRegressor, kClassifier };
 
-struct Node {
-  Mode mode;
-  bool missing_is_true, true_leaf, false_leaf;
-  int64_t feature, if_true, if_false;
-  double split;
-  size_t set_begin = 0, set_end = 0;   // kMember: range of `members`
-};
-
-struct Ensemble {
-  std::vector<Node> nodes;
-  std::vector<int64_t> roots, leaf_target;
-  std::vector<double> leaf_weight, members;
-  int64_t targets = 0, features = 0;   // features: how many a row must have
-  Aggregate aggregate = Aggregate::kSum;
-  PostTransform post = PostTransform::kNone;
-
-  // A node is visited at most once on a way down: Load has checked that ways end.
-  int64_t Leaf(int64_t root, const double* row) const {
-    int64_t at = root;
-    while (true) {
-      const Node& n = nodes[static_cast<size_t>(at)];
-      const bool yes = Test(n, row[n.feature]);
-      at = yes ? n.if_true : n.if_false;
-      if (yes ? n.true_leaf : n.false_leaf) return at;
-    }
-  }
-
-  bool Test(const Node& n, double v) const {
-    if (std::isnan(v)) return n.missing_is_true || (n.mode == Mode::kNeq);
-    switch (n.mode) {
-      case Mode::kLeq: return v <= n.split;
-      case Mode::kLt: return v < n.split;
-      case Mode::kGte: return v >= n.split;
-      case Mode::kGt: return v > n.split;
-      case Mode::kEq: return v == n.split;
-      case Mode::kNeq: return v != n.split;
-      case Mode::kMember:
-        for (size_t i = n.set_begin; i < n.set_end; ++i) {
-          if (members[i] == v) return true;
-        }
-        return false;
-    }
-    return false;
-  }
-};
-
-Result<std::vector<double>> Numbers(const Attrs& attrs, const char* name) {
-  const Tensor* t = attrs.GetTensor(name);
-  if (t == nullptr) return std::vector<double>();
-  if (!IsPlainNumeric(t->dtype()))
-    return BadInput("attribute {} is {}; a plain numeric type needed", name, DTypeName(t->dtype()));
-  std::vector<double> out;
-  for (int64_t i = 0; i < t->shape().num_elements(); ++i) out.push_back(LoadDouble(t->dtype(), t->data(), i));
-  return out;
+Op OpOf(std::string_view name) {
+  if (name == "ai.onnx.ml.TreeEnsemble") return Op::kEnsemble;
+  return name == "ai.onnx.ml.TreeEnsembleRegressor" ? Op::kRegressor : Op::kClassifier;
 }
 
-// Every way down from a root must reach a leaf: nodes on the current way are marked 1, finished ones 2.
-Status CheckAcyclic(const Ensemble& e) {
-  std::vector<uint8_t> mark(e.nodes.size(), 0);
-  std::vector<std::pair<size_t, int>> stack;
-  for (int64_t root : e.roots) {
-    if (mark[static_cast<size_t>(root)] != 0) continue;
-    stack.emplace_back(static_cast<size_t>(root), 0);
-    mark[static_cast<size_t>(root)] = 1;
-    while (!stack.empty()) {
-      auto& [at, branch] = stack.back();
-      const Node& n = e.nodes[at];
-      if (branch == 2) {
-        mark[at] = 2;
-        stack.pop_back();
-        continue;
-      }
-      const bool leaf = branch == 0 ? n.true_leaf : n.false_leaf;
-      const auto next = static_cast<size_t>(branch == 0 ? n.if_true : n.if_false);
-      ++branch;
-      if (leaf || mark[next] == 2) continue;
-      if (mark[next] == 1) return BadInput("tree node {} leads back to itself", next);
-      mark[next] = 1;
-      stack.emplace_back(next, 0);
-    }
-  }
-  return {};
+Result<TreeSpec> Load(Op op, const Attrs& attrs, DType round_to) {
+  if (op == Op::kEnsemble) return LoadTreeEnsemble(attrs, round_to);
+  return op == Op::kRegressor ? LoadRegressor(attrs, round_to) : LoadClassifier(attrs, round_to);
 }
 
-Result<Ensemble> Load(const Attrs& attrs) {
-  Ensemble e;
-  const auto features = attrs.Ints("nodes_featureids"), yes = attrs.Ints("nodes_truenodeids"),
-             no = attrs.Ints("nodes_falsenodeids");
-  const auto yes_leaf = attrs.Ints("nodes_trueleafs"), no_leaf = attrs.Ints("nodes_falseleafs");
-  const auto missing = attrs.Ints("nodes_missing_value_tracks_true");
-  TENON_ASSIGN_OR_RETURN(const auto splits, Numbers(attrs, "nodes_splits"));
-  TENON_ASSIGN_OR_RETURN(const auto modes, Numbers(attrs, "nodes_modes"));
-  TENON_ASSIGN_OR_RETURN(e.leaf_weight, Numbers(attrs, "leaf_weights"));
-  TENON_ASSIGN_OR_RETURN(e.members, Numbers(attrs, "membership_values"));
-  e.leaf_target = attrs.Ints("leaf_targetids");
-  e.roots = attrs.Ints("tree_roots");
-  e.targets = attrs.Int("n_targets", 0);
-  const size_t n = features.size();
-  if (yes.size() != n || no.size() != n || yes_leaf.size() != n || no_leaf.size() != n || splits.size() != n ||
-      modes.size() != n || (!missing.empty() && missing.size() != n) || e.leaf_weight.size() != e.leaf_target.size()) {
-    return BadInput("attributes nodes_* or leaf_* differ in length");
+template <typename T>
+void Add(Aggregate aggregate, T weight, T* score, uint8_t* has) {
+  switch (aggregate) {
+    case Aggregate::kMin: *score = *has == 0 || weight < *score ? weight : *score; break;
+    case Aggregate::kMax: *score = *has == 0 || weight > *score ? weight : *score; break;
+    default: *score += weight; break;
   }
-  if (e.targets < 1 || e.targets > int64_t{1} << 24) return BadInput("n_targets {}; at least 1 needed", e.targets);
-  const int64_t aggregate = attrs.Int("aggregate_function", 1), post = attrs.Int("post_transform", 0);
-  if (aggregate < 0 || aggregate > 3) return BadInput("aggregate_function {}; allowed: 0 to 3", aggregate);
-  if (post < 0 || post > 4) return BadInput("post_transform {}; allowed: 0 to 4", post);
-  e.aggregate = static_cast<Aggregate>(aggregate);
-  e.post = static_cast<PostTransform>(post);
-  for (int64_t t : e.leaf_target) {
-    if (t < 0 || t >= e.targets) return BadInput("leaf target {}; allowed: 0 to {}", t, e.targets - 1);
-  }
-  size_t member = 0;
-  for (size_t i = 0; i < n; ++i) {
-    if (!(modes[i] >= 0 && modes[i] <= 6)) return BadInput("node mode {}; allowed: 0 to 6", modes[i]);
-    if (features[i] < 0 || features[i] > int64_t{1} << 30) return BadInput("feature {} of node {}", features[i], i);
-    Node node{static_cast<Mode>(static_cast<int>(modes[i])),
-              !missing.empty() && missing[i] != 0,
-              yes_leaf[i] != 0,
-              no_leaf[i] != 0,
-              features[i],
-              yes[i],
-              no[i],
-              splits[i]};
-    for (auto [leaf, to] : {std::pair{node.true_leaf, yes[i]}, std::pair{node.false_leaf, no[i]}}) {
-      const size_t limit = leaf ? e.leaf_weight.size() : n;
-      if (to < 0 || static_cast<size_t>(to) >= limit) return BadInput("node {} branches to {} of {}", i, to, limit);
-    }
-    if (node.mode == Mode::kMember) {
-      node.set_begin = member;
-      while (member < e.members.size() && !std::isnan(e.members[member])) ++member;
-      if (member == e.members.size()) return BadInput("membership_values ends before the set of node {}", i);
-      node.set_end = member++;
-    }
-    e.features = std::max(e.features, features[i] + 1);
-    e.nodes.push_back(node);
-  }
-  for (int64_t r : e.roots) {
-    if (r < 0 || static_cast<size_t>(r) >= n) return BadInput("tree root {}; allowed: below {}", r, n);
-  }
-  TENON_RETURN_IF_ERROR(CheckAcyclic(e));
-  return e;
+  *has = 1;
 }
 
-class TreeEnsemble final : public Kernel {
+// What all three operators and both rows have in common; T is the type of thresholds and sums.
+template <typename T>
+class TreeKernel : public Kernel {
  public:
-  explicit TreeEnsemble(Ensemble e) : e_(std::move(e)) {}
+  TreeKernel(const TreeSpec& spec, const Attrs& attrs, Op op)
+      : targets_(spec.targets),
+        features_(spec.features),
+        aggregate_(spec.aggregate),
+        finish_(spec, attrs, op == Op::kClassifier),
+        classifier_(op == Op::kClassifier) {}
+
+ protected:
+  Status CheckWidth(const Matrix& x) const {
+    if (x.columns >= features_) return {};
+    return BadInput("rows of {} features; the trees read feature {}", x.columns, features_ - 1);
+  }
+  void Finish(const RunArgs& args, int64_t row, T* scores, uint8_t* has) const {
+    finish_.Finish(scores, has, row, classifier_ && args.out[0].present() ? &args.out[0] : nullptr);
+    if (!Wants(args.out, classifier_ ? 1 : 0)) return;
+    const MutView& out = args.out[classifier_ ? 1 : 0];
+    if (out.dtype == DType::kF32) {
+      for (int64_t t = 0; t < targets_; ++t) out.Data<float>()[row * targets_ + t] = static_cast<float>(scores[t]);
+      return;
+    }
+    for (int64_t t = 0; t < targets_; ++t) StoreDouble(out.dtype, out.data, row * targets_ + t, static_cast<double>(scores[t]));
+  }
+
+  int64_t targets_, features_;
+  Aggregate aggregate_;
+  TreeFinish<T> finish_;
+  bool classifier_;
+};
+
+template <typename T>
+class Reference final : public TreeKernel<T> {
+ public:
+  Reference(TreeSpec spec, const Attrs& attrs, Op op) : TreeKernel<T>(spec, attrs, op), spec_(std::move(spec)) {}
+
   Status Run(const RunArgs& args) const override {
-    const View& x = args.in[0];
-    const int64_t width = x.shape[1];
-    if (width < e_.features) return BadInput("rows of {} features; the trees use {}", width, e_.features);
-    args.team.ParallelFor(x.shape[0], 64, [&](int64_t begin, int64_t end, int) {
-      std::vector<double> row(static_cast<size_t>(width)), scores(static_cast<size_t>(e_.targets));
-      for (int64_t r = begin; r < end; ++r) {
-        for (int64_t c = 0; c < width; ++c) row[static_cast<size_t>(c)] = LoadDouble(x.dtype, x.data, r * width + c);
-        Score(row.data(), &scores, x.dtype);
-        for (int64_t t = 0; t < e_.targets; ++t)
-          StoreDouble(x.dtype, args.out[0].data, r * e_.targets + t, scores[static_cast<size_t>(t)]);
+    const Matrix x = AsMatrix(args.in[0].shape);
+    TENON_RETURN_IF_ERROR(this->CheckWidth(x));
+    std::vector<double> row(static_cast<size_t>(x.columns));
+    std::vector<T> scores(static_cast<size_t>(this->targets_));
+    std::vector<uint8_t> has(scores.size());
+    for (int64_t r = 0; r < x.rows; ++r) {
+      for (int64_t c = 0; c < x.columns; ++c) {
+        const double v = LoadDouble(args.in[0].dtype, args.in[0].data, r * x.columns + c);
+        row[static_cast<size_t>(c)] = static_cast<double>(static_cast<T>(v));
       }
+      std::fill(scores.begin(), scores.end(), T(0));
+      std::fill(has.begin(), has.end(), uint8_t{0});
+      for (const TreeSpec::Ref root : spec_.roots) {
+        const size_t leaf = spec_.Leaf(root, row.data());
+        for (size_t w = spec_.leaf_begin[leaf]; w < spec_.leaf_begin[leaf + 1]; ++w) {
+          const auto& weight = spec_.weights[w];
+          const auto t = static_cast<size_t>(weight.target);
+          Add(spec_.aggregate, static_cast<T>(weight.value), &scores[t], &has[t]);
+        }
+      }
+      this->Finish(args, r, scores.data(), has.data());
+    }
+    return {};
+  }
+
+ private:
+  TreeSpec spec_;
+};
+
+template <typename T>
+class ForestKernel final : public TreeKernel<T> {
+ public:
+  ForestKernel(const TreeSpec& spec, const Attrs& attrs, Op op, Forest<T> forest, int threads)
+      : TreeKernel<T>(spec, attrs, op), forest_(std::move(forest)), threads_(std::max(1, threads)) {
+    const auto row_bytes = static_cast<int64_t>(forest_.features.size() * sizeof(T));
+    // A block's features stay in the L1 cache while every tree walks over it.
+    block_ = std::clamp<int64_t>(kBlockBytes / row_bytes / kLanes * kLanes, kLanes, kMostRows);
+    if (this->targets_ > 256) block_ = kLanes;
+  }
+
+  size_t PackedBytes() const override { return forest_.bytes(); }
+
+  Result<Configured> Configure(std::span<const View>, std::span<const View>) const override {
+    Configured c;
+    c.scratch_bytes = ThreadBytes() * static_cast<size_t>(threads_) + forest_.trees.size() * sizeof(uint32_t);
+    return c;
+  }
+
+  Status Run(const RunArgs& args) const override {
+    const Matrix x = AsMatrix(args.in[0].shape);
+    TENON_RETURN_IF_ERROR(this->CheckWidth(x));
+    if (x.rows < kLanes / 2) {
+      RunFewRows(args, x);
+      return {};
+    }
+    // Scratch was sized for the threads that make() was told of.
+    const auto worth = static_cast<int64_t>(kGrainVisits / forest_.visits) + 1;
+    const int64_t grain = args.team.size() > threads_ ? x.rows : (worth + kLanes - 1) / kLanes * kLanes;
+    args.team.ParallelFor(x.rows, grain, [&](int64_t begin, int64_t end, int thread) {
+      Scratch s = ScratchOf(args.scratch, thread);
+      for (int64_t r = begin; r < end; r += block_) RunBlock(args, x, r, std::min(end, r + block_), s);
     });
     return {};
   }
 
  private:
-  void Score(const double* row, std::vector<double>* scores, DType t) const {
-    const double top = t == DType::kF64   ? std::numeric_limits<double>::max()
-                       : t == DType::kF32 ? std::numeric_limits<float>::max()
-                                          : 65504;
-    const double start = e_.aggregate == Aggregate::kMin ? top : e_.aggregate == Aggregate::kMax ? -top : 0;
-    std::fill(scores->begin(), scores->end(), start);
-    for (int64_t root : e_.roots) {
-      const auto leaf = static_cast<size_t>(e_.Leaf(root, row));
-      double& s = (*scores)[static_cast<size_t>(e_.leaf_target[leaf])];
-      const double w = e_.leaf_weight[leaf];
-      switch (e_.aggregate) {
-        case Aggregate::kMin: s = std::min(s, w); break;
-        case Aggregate::kMax: s = std::max(s, w); break;
-        case Aggregate::kSum: s += w; break;
-        case Aggregate::kAverage: s += w / static_cast<double>(e_.roots.size()); break;
-      }
+  static constexpr int64_t kBlockBytes = 16 << 10, kMostRows = 128;
+  static constexpr double kGrainVisits = 10000;
+
+  struct Scratch {
+    T* x;          // [block / kLanes][features][kLanes]
+    T* scores;     // [block][targets]
+    uint8_t* has;  // [block][targets]
+  };
+
+  template <typename In>
+  static T ToThreshold(In v) {
+    if constexpr (std::is_same_v<In, Half> || std::is_same_v<In, BFloat16>) {
+      return static_cast<T>(static_cast<float>(v));
+    } else {
+      return static_cast<T>(v);
     }
-    Apply(e_.post, scores->data(), e_.targets);
+  }
+  static size_t Align(size_t n) { return (n + 63) / 64 * 64; }
+  size_t ThreadBytes() const {
+    const auto rows = static_cast<size_t>(block_), targets = static_cast<size_t>(this->targets_);
+    return Align(rows * forest_.features.size() * sizeof(T)) + Align(rows * targets * sizeof(T)) + Align(rows * targets);
+  }
+  Scratch ScratchOf(std::byte* base, int thread) const {
+    std::byte* at = base + ThreadBytes() * static_cast<size_t>(thread);
+    const auto rows = static_cast<size_t>(block_);
+    Scratch s;
+    s.x = reinterpret_cast<T*>(at);
+    at += Align(rows * forest_.features.size() * sizeof(T));
+    s.scores = reinterpret_cast<T*>(at);
+    at += Align(rows * static_cast<size_t>(this->targets_) * sizeof(T));
+    s.has = reinterpret_cast<uint8_t*>(at);
+    return s;
   }
 
-  Ensemble e_;
+  // Used features of rows [begin, end) to `to`, `lanes` rows side by side, the last row again where there are fewer. True when
+  // there is a NaN among them.
+  template <typename In>
+  bool Gather(const In* from, int64_t columns, int64_t begin, int64_t end, int64_t lanes, T* to) const {
+    const auto n = static_cast<int64_t>(forest_.features.size());
+    bool nans = false;
+    for (int64_t r = begin; r < end; r += kLanes, to += n * kLanes) {
+      for (int64_t k = 0; k < lanes; ++k) {
+        const In* row = from + std::min(r + k, end - 1) * columns;
+        for (int64_t f = 0; f < n; ++f) {
+          const T v = ToThreshold(row[forest_.features[static_cast<size_t>(f)]]);
+          nans |= v != v;
+          to[f * kLanes + k] = v;
+        }
+      }
+    }
+    return nans;
+  }
+  bool Gather(const View& x, int64_t columns, int64_t begin, int64_t end, int64_t lanes, T* to) const {
+    if (columns == 0) {   // trees of one leaf
+      std::fill_n(to, ((end - begin) + kLanes - 1) / kLanes * kLanes, T(0));
+      return false;
+    }
+    bool nans = false;
+    DispatchDType<TENON_NUMERIC_TYPES, bool>(x.dtype, [&](auto tag) {
+      using In = typename decltype(tag)::type;
+      nans = Gather(x.Data<In>(), columns, begin, end, lanes, to);
+    });
+    return nans;
+  }
+
+  void AddLeaf(uint32_t node, T* scores, uint8_t* has) const {
+    if (forest_.single) {
+      Add(this->aggregate_, forest_.value[node], scores + forest_.target, has + forest_.target);
+      return;
+    }
+    const uint32_t leaf = forest_.leaf[node];
+    for (uint32_t w = forest_.leaf_begin[leaf]; w < forest_.leaf_begin[leaf + 1]; ++w) {
+      const auto& weight = forest_.weights[w];
+      Add(this->aggregate_, weight.value, scores + weight.target, has + weight.target);
+    }
+  }
+
+  // Trees are added in their order whatever the block or the number of threads: the sums never change.
+  void RunBlock(const RunArgs& args, const Matrix& x, int64_t begin, int64_t end, const Scratch& s) const {
+    const bool nans = Gather(args.in[0], x.columns, begin, end, kLanes, s.x);
+    const int64_t rows = end - begin, width = this->targets_;
+    const auto group = static_cast<int64_t>(forest_.features.size()) * kLanes;
+    std::fill_n(s.scores, rows * width, T(0));
+    std::fill_n(s.has, rows * width, uint8_t{0});
+    const bool sums = forest_.single && this->aggregate_ != Aggregate::kMin && this->aggregate_ != Aggregate::kMax;
+    for (size_t t = 0; t < forest_.trees.size(); ++t) {
+      for (int64_t r = 0; r < rows; r += kLanes) {
+        uint32_t at[kLanes];
+        WalkRows(forest_, s.x + r / kLanes * group, nans, t, at);
+        const int64_t lanes = std::min(kLanes, rows - r);
+        if (sums) {
+          T* scores = s.scores + r * width + forest_.target;
+          for (int64_t k = 0; k < lanes; ++k) scores[k * width] += forest_.value[at[k]];
+        } else {
+          for (int64_t k = 0; k < lanes; ++k) AddLeaf(at[k], s.scores + (r + k) * width, s.has + (r + k) * width);
+        }
+      }
+    }
+    if (sums && !forest_.trees.empty()) {
+      for (int64_t r = 0; r < rows; ++r) s.has[r * width + forest_.target] = 1;
+    }
+    for (int64_t r = 0; r < rows; ++r) this->Finish(args, begin + r, s.scores + r * width, s.has + r * width);
+  }
+
+  // Few rows: eight trees at once for each, shared out over the threads when there are many trees.
+  void RunFewRows(const RunArgs& args, const Matrix& x) const {
+    const Scratch s = ScratchOf(args.scratch, 0);
+    auto* leaves = reinterpret_cast<uint32_t*>(args.scratch + ThreadBytes() * static_cast<size_t>(threads_));
+    const auto trees = static_cast<int64_t>(forest_.trees.size());
+    const double per_tree = forest_.visits / std::max(1.0, static_cast<double>(trees));
+    const int64_t grain = (static_cast<int64_t>(kGrainVisits / per_tree) + kLanes) / kLanes * kLanes;
+    for (int64_t r = 0; r < x.rows; ++r) {
+      const bool nans = Gather(args.in[0], x.columns, r, r + 1, 1, s.x);
+      args.team.ParallelFor(trees, grain, [&](int64_t begin, int64_t end, int) {
+        WalkTrees(forest_, s.x, nans, static_cast<size_t>(begin), static_cast<size_t>(end), leaves + begin);
+      });
+      std::fill_n(s.scores, this->targets_, T(0));
+      std::fill_n(s.has, this->targets_, uint8_t{0});
+      for (int64_t t = 0; t < trees; ++t) AddLeaf(leaves[t], s.scores, s.has);
+      this->Finish(args, r, s.scores, s.has);
+    }
+  }
+
+  Forest<T> forest_;
+  int threads_;
+  int64_t block_ = kLanes;
 };
+
+template <typename T>
+Result<std::unique_ptr<Kernel>> MakeFast(const Problem& p, Op op, const TreeSpec& spec) {
+  TENON_ASSIGN_OR_RETURN(Forest<T> forest, BuildForest<T>(spec));
+  return std::unique_ptr<Kernel>(std::make_unique<ForestKernel<T>>(spec, p.attrs, op, std::move(forest), p.threads));
+}
+
+Result<std::unique_ptr<Kernel>> MakeTrees(const Problem& p, bool fast) {
+  const Op op = OpOf(p.op);
+  const DType t = ThresholdType(p.in[0].dtype);
+  TENON_ASSIGN_OR_RETURN(TreeSpec spec, Load(op, p.attrs, t));
+  if (fast) return t == DType::kF64 ? MakeFast<double>(p, op, spec) : MakeFast<float>(p, op, spec);
+  if (t == DType::kF64) return std::unique_ptr<Kernel>(std::make_unique<Reference<double>>(std::move(spec), p.attrs, op));
+  return std::unique_ptr<Kernel>(std::make_unique<Reference<float>>(std::move(spec), p.attrs, op));
+}
+
+Status CheckTargetCount(int64_t targets) {
+  if (targets >= 1 && targets <= kMaxTargets) return {};
+  return BadInput("n_targets {}; allowed: 1 to {}", targets, kMaxTargets);
+}
 
 }  // namespace
 
 Status InferTreeEnsemble(const ShapeArgs& args) {
   const DType t = args.in[0].dtype;
   if (t != DType::kUndefined && !IsPlainFloat(t)) return BadInput("X is {}; a float type needed", DTypeName(t));
-  const SymShape& x = args.in[0].shape;
-  if (x.has_rank() && x.rank() != 2) return BadInput("X has shape {}; [rows, features] needed", x.ToString());
   const int64_t targets = args.attrs.Int("n_targets", 0);
-  if (targets < 1 || targets > int64_t{1} << 24) return BadInput("n_targets {}; at least 1 needed", targets);
-  SetOutput(args, 0, t, SymShape({x.has_rank() ? x[0] : Dim::Unknown(), Dim(targets)}));
+  TENON_RETURN_IF_ERROR(CheckTargetCount(targets));
+  TENON_ASSIGN_OR_RETURN(Dim rows, RowsOf(args.in[0]));
+  SetOutput(args, 0, t, SymShape({std::move(rows), Dim(targets)}));
   return {};
 }
 
-Result<std::unique_ptr<Kernel>> MakeTreeEnsemble(const Problem& p) {
-  TENON_ASSIGN_OR_RETURN(Ensemble e, Load(p.attrs));
-  return std::unique_ptr<Kernel>(new TreeEnsemble(std::move(e)));
+Status InferTreeEnsembleRegressor(const ShapeArgs& args) {
+  TENON_RETURN_IF_ERROR(CheckNumeric(args.in[0]));
+  const int64_t targets = args.attrs.Int("n_targets", 0);
+  TENON_RETURN_IF_ERROR(CheckTargetCount(targets));
+  TENON_ASSIGN_OR_RETURN(Dim rows, RowsOf(args.in[0]));
+  SetOutput(args, 0, DType::kF32, SymShape({std::move(rows), Dim(targets)}));
+  return {};
+}
+
+Status InferTreeEnsembleClassifier(const ShapeArgs& args) {
+  TENON_RETURN_IF_ERROR(CheckNumeric(args.in[0]));
+  TENON_ASSIGN_OR_RETURN(const int64_t classes, CountLabels(args.attrs, "classlabels_int64s"));
+  TENON_ASSIGN_OR_RETURN(Dim rows, RowsOf(args.in[0]));
+  SetOutput(args, 0, LabelType(args.attrs), SymShape({rows}));
+  SetOutput(args, 1, DType::kF32, SymShape({std::move(rows), Dim(classes)}));
+  return {};
+}
+
+Result<std::unique_ptr<Kernel>> MakeForest(const Problem& p) {
+  return MakeTrees(p, true);
+}
+Result<std::unique_ptr<Kernel>> MakeTreeReference(const Problem& p) {
+  return MakeTrees(p, false);
 }
 
 }  // namespace tenon::kernels::ml
