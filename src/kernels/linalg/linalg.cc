@@ -17,9 +17,11 @@ constexpr GroupedRow kTable[] = {
 std::span<const OpKernels> Operators() {
   static const auto einsum = RowsOf(kTable, "Einsum");
   static const auto det = RowsOf(kTable, "Det");
+  static const auto inverse = RowsOf(kTable, "Inverse");
   static const OpKernels operators[] = {
       {"Einsum", InferEinsum, einsum, 1, kVariadic, 1, 1},
       {"Det", InferDet, det, 1, 1, 1, 1},
+      {"Inverse", InferInverse, inverse, 1, 1, 1, 1},
   };
   return operators;
 }

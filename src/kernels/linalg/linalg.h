@@ -1,8 +1,9 @@
-// Einsum and determinants.
+// Einsum, determinants and inverses.
 //
 //   Einsum  out[output labels] = sum over the other labels of the product of the operands; numpy.einsum's equation language:
 //           "ij,jk->ik", implicit output, "..." for broadcast axes, a repeated label for a diagonal. An extent of 1 broadcasts.
 //   Det     determinant of the last two axes of x [..., m, m]
+//   Inverse inverse matrices of x [..., m, m] (com.microsoft)
 #ifndef TENON_KERNELS_LINALG_LINALG_H_
 #define TENON_KERNELS_LINALG_LINALG_H_
 
@@ -35,11 +36,13 @@ Result<std::array<int64_t, kMaxLabels>> Extents(const Labels& labels, std::span<
 
 Status InferEinsum(const ShapeArgs& args);
 Status InferDet(const ShapeArgs& args);
+Status InferInverse(const ShapeArgs& args);
 
 Refusal CanEinsumF32(const Problem& problem);
 Result<std::unique_ptr<Kernel>> MakeEinsumF32(const Problem& problem);
 Result<std::unique_ptr<Kernel>> MakeEinsumReference(const Problem& problem);
 Result<std::unique_ptr<Kernel>> MakeDet(const Problem& problem);
+Result<std::unique_ptr<Kernel>> MakeInverse(const Problem& problem);
 
 }  // namespace tenon::kernels::linalg
 

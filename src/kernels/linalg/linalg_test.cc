@@ -89,5 +89,16 @@ TEST(Linalg, DetOfASingularMatrixIsZero) {
   EXPECT_EQ((*y)[0].shape().rank(), 0);
 }
 
+TEST(Linalg, InverseTimesTheMatrixIsTheUnit) {
+  // A leading zero forces a pivot.
+  const auto y = Eval("Inverse", {}, {Tensor::FromVector<float>({1, 2, 2}, {0, 2, 4, 6})});
+  ASSERT_TRUE(y.ok());
+  const float want[] = {-0.75f, 0.25f, 0.5f, 0};
+  for (int i = 0; i < 4; ++i) EXPECT_EQ((*y)[0].Data<float>()[i], want[i]);
+  EXPECT_EQ(Eval("Inverse", {}, {RandomF32({2, 3}, 1)}).status().code(), Code::kBadInput);
+  EXPECT_EQ(Eval("Inverse", {}, {RandomF32({3}, 1)}).status().code(), Code::kBadInput);
+  EXPECT_TRUE(Eval("Inverse", {}, {RandomF32({0, 3, 3}, 1)}).ok());
+}
+
 }  // namespace
 }  // namespace tenon::kernels::linalg
