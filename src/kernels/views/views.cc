@@ -48,6 +48,7 @@ SymShape OfListLength(const ValueInfo& list) {
 Status ReshapeTo(const SymShape& in, std::vector<Dim> target, bool allow_zero, SymShape* out) {
   int infer = -1;
   bool zero = false;
+  std::vector<bool> copied(target.size(), false);
   for (size_t i = 0; i < target.size(); ++i) {
     if (!target[i].is_const()) continue;
     const int64_t v = target[i].value();
@@ -60,26 +61,33 @@ Status ReshapeTo(const SymShape& in, std::vector<Dim> target, bool allow_zero, S
         return BadInput("Reshape: 0 at position {} copies an extent that the input of shape {} lacks", i, in.ToString());
       }
       target[i] = in.has_rank() ? in[static_cast<int>(i)] : Dim::Unknown();
+      copied[i] = true;
     }
     zero = zero || target[i].Is(0);
   }
   if (infer >= 0) {
     if (allow_zero && zero) return BadInput("Reshape: -1 together with 0 and allowzero has no one answer");
-    std::vector<Dim> rest = target;
-    rest.erase(rest.begin() + infer);
-    target[static_cast<size_t>(infer)] = Dim(0);
+    // Copied extents stand on both sides and are left out, so that an empty batch still tells the others.
+    std::vector<Dim> from, rest;
+    for (int i = 0; in.has_rank() && i < in.rank(); ++i) {
+      if (static_cast<size_t>(i) >= copied.size() || !copied[static_cast<size_t>(i)]) from.push_back(in[i]);
+    }
+    for (size_t i = 0; i < target.size(); ++i) {
+      if (static_cast<int>(i) != infer && !copied[i]) rest.push_back(target[i]);
+    }
+    const Dim n = SymShape(from).NumElements();
     const Dim known = SymShape(rest).NumElements();
+    Dim& inferred = target[static_cast<size_t>(infer)];
     if (!in.has_rank()) {
-      target[static_cast<size_t>(infer)] = Dim::Unknown();
+      inferred = Dim::Unknown();
     } else if (in.is_const() && known.is_const()) {
-      const Dim n = in.NumElements();
       if (n.is_unknown() || (known.Is(0) ? !n.Is(0) : n.value() % known.value() != 0)) {
-        return BadInput("Reshape: {} elements of {} do not divide into {}", n.ToString(), in.ToString(),
+        return BadInput("Reshape: {} elements of {} do not divide into {}", in.NumElements().ToString(), in.ToString(),
                         SymShape(rest).ToString());
       }
-      target[static_cast<size_t>(infer)] = known.Is(0) ? Dim(0) : Dim::FloorDiv(n, known);
+      inferred = known.Is(0) ? Dim(0) : Dim::FloorDiv(n, known);
     } else {
-      target[static_cast<size_t>(infer)] = Quotient(in.dims(), rest);
+      inferred = Quotient(std::move(from), std::move(rest));
     }
   }
   *out = SymShape(std::move(target));
