@@ -152,7 +152,9 @@ class Loader {
   Loader(int64_t batch, const Context& context) : batch_(batch), context_(context) {}
 
   Result<HostTensor> Load(const TensorInfo& info, const std::string* value, const std::string* shape_text) {
-    if (info.is_sequence) return Unsupported("input '{}' is a sequence; sequences are fed through the library", info.name);
+    if (info.is_sequence && (value == nullptr || !value->ends_with(".npy"))) {
+      return Unsupported("input '{}' is a sequence or an optional; allowed here: one .npy file, its only element", info.name);
+    }
     std::optional<Shape> wish;
     if (shape_text != nullptr) {
       TENON_ASSIGN_OR_RETURN(const auto dims, ParseShape(*shape_text, fmt::format("input '{}'", info.name)));

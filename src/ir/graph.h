@@ -28,6 +28,7 @@ struct Value {
   std::string name;                          ///< unique in its graph
   DType dtype = DType::kUndefined;
   bool is_sequence = false;                  ///< sequence or optional of tensors of `dtype`
+  bool is_optional = false;                  ///< of a sequence: an optional tensor; set by importers
   SymShape shape;
   std::optional<std::vector<Dim>> elements;  ///< symbolic elements of a small integer tensor, where known
   Tensor constant;                           ///< defined() for initialisers and folded values

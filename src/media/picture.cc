@@ -12,11 +12,12 @@ extern "C" {
 
 #include "base/mapped_file.h"
 #include "base/status.h"
+#include "media/decode.h"
 
 namespace tenon {
 namespace {
 
-constexpr int64_t kMaxPixels = int64_t{1} << 28;
+using media::kMaxPixels;
 
 struct FreeFormat {
   void operator()(AVFormatContext* p) const { avformat_close_input(&p); }
@@ -34,19 +35,20 @@ struct FreeScaler {
   void operator()(SwsContext* p) const { sws_freeContext(p); }
 };
 
-Result<Picture> Convert(const uint8_t* const data[], const int stride[], int width, int height, int format, int out_width,
-                        int out_height) {
+Result<Picture> Resize(const Picture& in, int out_width, int out_height) {
   Picture out{out_width, out_height, {}};
   // swscale writes whole vectors: rows of the temporary are padded, then packed.
   const int row = (out_width * 3 + 63) / 64 * 64;
   std::vector<uint8_t> padded(static_cast<size_t>(row) * static_cast<size_t>(out_height) + 64);
-  std::unique_ptr<SwsContext, FreeScaler> scaler(sws_getContext(width, height, static_cast<AVPixelFormat>(format), out_width,
-                                                                out_height, AV_PIX_FMT_RGB24, SWS_BILINEAR | SWS_ACCURATE_RND,
-                                                                nullptr, nullptr, nullptr));
-  if (scaler == nullptr) return Unsupported("pixel format {} cannot be converted", format);
+  std::unique_ptr<SwsContext, FreeScaler> scaler(sws_getContext(in.width, in.height, AV_PIX_FMT_RGB24, out_width, out_height,
+                                                                AV_PIX_FMT_RGB24, SWS_BILINEAR | SWS_ACCURATE_RND, nullptr,
+                                                                nullptr, nullptr));
+  if (scaler == nullptr) return Internal("swscale does not resize to {}x{}", out_width, out_height);
+  const uint8_t* const data[4] = {in.pixels.data(), nullptr, nullptr, nullptr};
+  const int stride[4] = {in.width * 3, 0, 0, 0};
   uint8_t* const planes[4] = {padded.data(), nullptr, nullptr, nullptr};
   const int strides[4] = {row, 0, 0, 0};
-  if (sws_scale(scaler.get(), data, stride, 0, height, planes, strides) != out_height) return Internal("swscale failed");
+  if (sws_scale(scaler.get(), data, stride, 0, in.height, planes, strides) != out_height) return Internal("swscale failed");
   out.pixels.resize(static_cast<size_t>(out_width) * static_cast<size_t>(out_height) * 3);
   for (int y = 0; y < out_height; ++y) {
     std::copy_n(padded.data() + static_cast<size_t>(y) * static_cast<size_t>(row), out_width * 3,
@@ -55,6 +57,7 @@ Result<Picture> Convert(const uint8_t* const data[], const int stride[], int wid
   return out;
 }
 
+// Other formats and films: whatever FFmpeg finds in the file.
 Result<Picture> Decode(const std::string& path) {
   av_log_set_level(AV_LOG_QUIET);
   AVFormatContext* raw = nullptr;
@@ -86,9 +89,7 @@ Result<Picture> Decode(const std::string& path) {
     avcodec_send_packet(decoder.get(), more ? packet.get() : nullptr);
     av_packet_unref(packet.get());
     if (avcodec_receive_frame(decoder.get(), frame.get()) >= 0) {
-      if (frame->width < 1 || frame->height < 1) return BadInput("damaged picture");
-      if (int64_t{frame->width} * frame->height > kMaxPixels) return ResourceLimit("{}x{} pixels", frame->width, frame->height);
-      return Convert(frame->data, frame->linesize, frame->width, frame->height, frame->format, frame->width, frame->height);
+      return media::ToRgb(*frame);
     }
   }
   return BadInput("damaged picture");
@@ -97,17 +98,16 @@ Result<Picture> Decode(const std::string& path) {
 }  // namespace
 
 Result<Picture> ReadPicture(const std::string& path) {
-  TENON_RETURN_IF_ERROR(MappedFile::Open(path).status());   // a clear message for files that are not there
-  auto picture = Decode(path);
+  TENON_ASSIGN_OR_RETURN(const auto file, MappedFile::Open(path));
+  const std::span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(file->data()), file->size());
+  auto picture = media::IsKnownPicture(bytes) ? media::DecodePicture(bytes) : Decode(path);
   if (picture.ok()) return picture;
   return std::move(picture).TakeStatus().Within(fmt::format("'{}'", path));
 }
 
 Result<Picture> ResizePicture(const Picture& picture, int width, int height) {
   if (width < 1 || height < 1 || int64_t{width} * height > kMaxPixels) return Usage("cannot resize to {}x{}", width, height);
-  const uint8_t* const planes[4] = {picture.pixels.data(), nullptr, nullptr, nullptr};
-  const int strides[4] = {picture.width * 3, 0, 0, 0};
-  return Convert(planes, strides, picture.width, picture.height, AV_PIX_FMT_RGB24, width, height);
+  return Resize(picture, width, height);
 }
 
 }  // namespace tenon

@@ -108,7 +108,14 @@ Status ReadOne(AttributeProto* a, TensorReader* tensors, NodeAttributes* out) {
       break;
     }
     case AttributeProto::GRAPH: out->graphs.emplace_back(name, a->mutable_g()); break;
-    case AttributeProto::TYPE_PROTO: attrs.Set("dtype", ElementType(a->tp())); break;
+    case AttributeProto::TYPE_PROTO: {
+      attrs.Set("dtype", ElementType(a->tp()));
+      const bool optional = a->tp().has_optional_type();
+      if (optional ? a->tp().optional_type().elem_type().has_sequence_type() : a->tp().has_sequence_type()) {
+        attrs.Set("of_sequence", int64_t{1});
+      }
+      break;
+    }
     case AttributeProto::UNDEFINED: break;
     default: return Unsupported("a list of tensors, graphs or types is not supported");
   }

@@ -102,6 +102,7 @@ Status GraphReader::ReadInputs(onnx::GraphProto* proto, std::map<std::string, Te
     ir::Graph& graph = scope->builder->graph();
     const ir::ValueId id = graph.AddInput(v.name(), type.dtype, std::move(type.shape));
     graph.value(id).is_sequence = type.is_sequence;
+    graph.value(id).is_optional = type.is_optional;
     TENON_RETURN_IF_ERROR(Bind(scope, v.name(), id));
   }
   if (with_values > 0) {
@@ -167,6 +168,10 @@ bool GraphReader::Lookup(Scope* scope, const std::string& name, ir::ValueId* id)
   if (scope->parent == nullptr) return false;
   ir::ValueId outer = ir::kNone;
   if (!Lookup(scope->parent, name, &outer)) return false;
+  if (scope->builder == scope->parent->builder) {   // nodes that are read into the graph around them
+    *id = outer;
+    return true;
+  }
   *id = ir::kNone;
   if (outer != ir::kNone) {
     const ir::Value& v = scope->parent->builder->value(outer);
@@ -177,6 +182,7 @@ bool GraphReader::Lookup(Scope* scope, const std::string& name, ir::ValueId* id)
     } else {
       *id = graph.AddValue(v.name, v.dtype, v.shape);
       graph.value(*id).is_sequence = v.is_sequence;
+      graph.value(*id).is_optional = v.is_optional;
       graph.value(*id).elements = v.elements;
       scope->captures.emplace_back(outer, *id);
     }
@@ -222,6 +228,7 @@ Status GraphReader::ReadKnownNode(onnx::NodeProto* proto, Scope* scope) {
   node.attrs = attributes.attrs;
   if (function != nullptr && PreferFunction(pending)) return InlineFunction(function, *proto, &attributes, scope);
   TENON_RETURN_IF_ERROR(ResolveInputs(*proto, scope, &node));
+  if (node.op == "ai.onnx.preview.FlexAttention") return ReadFlexAttention(*proto, &attributes, scope, &pending);
   TENON_RETURN_IF_ERROR(ReadBodies(&attributes, scope, &pending));
   TENON_RETURN_IF_ERROR(CreateOutputs(*proto, scope, &pending));
   return AddUpgraded(&pending, scope);
@@ -252,6 +259,7 @@ Status GraphReader::CreateOutputs(const onnx::NodeProto& proto, Scope* scope, Pe
     }
     pending->node.outputs.push_back(id);
     pending->used.push_back(scope->used->find(name) != scope->used->end());
+    if (id != ir::kNone) scope->builder->graph().value(id).is_optional = GivesOptional(pending->node, static_cast<size_t>(i));
   }
   return Status::Ok();
 }

@@ -64,6 +64,13 @@ class GraphReader {
   Status ReadBody(onnx::GraphProto* proto, const Pending& pending, Scope* scope);
   Status BindBodyInputs(onnx::GraphProto* proto, const Pending& pending, std::map<std::string, Tensor>* initializers,
                         const Scope& outer, Scope* scope);
+  /// A body of `node` gives an optional tensor as output `index` of the node.
+  static bool GivesOptional(const ir::Node& node, size_t index);
+
+  // graph_reader_flex.cc
+  Status ReadFlexAttention(const onnx::NodeProto& proto, NodeAttributes* attributes, Scope* scope, Pending* pending);
+  Status InlineModifier(NodeAttributes* attributes, const std::string& name, const Pending& pending, Scope* scope,
+                        ir::ValueId* value);
 
   // graph_reader_functions.cc
   onnx::FunctionProto* FindFunction(const onnx::NodeProto& node) const;

@@ -36,13 +36,33 @@ void BindKnown(const Pending& p, size_t i, const Builder& outer, ir::Value* v) {
   if (node.inputs[i] == ir::kNone) return;
   const ir::Value& given = outer.value(node.inputs[i]);
   if (given.dtype != DType::kUndefined) v->dtype = given.dtype;
-  if (node.op != "SequenceMap") v->is_sequence = given.is_sequence;
+  if (node.op != "SequenceMap") {
+    v->is_sequence = given.is_sequence;
+    v->is_optional |= given.is_optional;
+  }
   if (node.op == "Scan" && p.version >= 9 && i + static_cast<size_t>(node.attrs.Int("num_scan_inputs", 0)) < node.inputs.size()) {
     v->shape = given.shape;
   }
 }
 
+// A value of `body` for one from outside.
+ir::ValueId StandIn(const ir::Value& v, ir::Graph* body) {
+  const ir::ValueId id = body->AddValue(v.name, v.dtype, v.shape);
+  body->value(id).is_sequence = v.is_sequence;
+  body->value(id).is_optional = v.is_optional;
+  return id;
+}
+
 }  // namespace
+
+bool GraphReader::GivesOptional(const ir::Node& node, size_t index) {
+  const size_t skipped = node.op == "Loop" ? 1 : 0;   // the condition
+  for (const auto& body : node.bodies) {
+    if (node.op == "SequenceMap" || index + skipped >= body->outputs().size()) continue;
+    if (body->value(body->outputs()[index + skipped]).is_optional) return true;
+  }
+  return false;
+}
 
 Status GraphReader::BindBodyInputs(onnx::GraphProto* proto, const Pending& pending, std::map<std::string, Tensor>* initializers,
                                    const Scope& outer, Scope* scope) {
@@ -58,6 +78,7 @@ Status GraphReader::BindBodyInputs(onnx::GraphProto* proto, const Pending& pendi
     ir::Graph& graph = scope->builder->graph();
     const ir::ValueId id = graph.AddInput(v.name(), type.dtype, std::move(type.shape));
     graph.value(id).is_sequence = type.is_sequence;
+    graph.value(id).is_optional = type.is_optional;
     BindKnown(pending, bound, *outer.builder, &graph.value(id));
     TENON_RETURN_IF_ERROR(Bind(scope, v.name(), id));
     ++bound;
@@ -126,9 +147,7 @@ Status GraphReader::ReadBodies(NodeAttributes* attributes, Scope* scope, Pending
         if (from == outer) inner.push_back(to);
       }
       if (inner.empty()) {
-        const ir::Value& v = scope->builder->value(outer);
-        inner.push_back(body.AddValue(v.name, v.dtype, v.shape));
-        body.value(inner.back()).is_sequence = v.is_sequence;
+        inner.push_back(StandIn(scope->builder->value(outer), &body));
       }
       body.MarkInput(inner.front());
     }

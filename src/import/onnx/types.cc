@@ -66,6 +66,7 @@ Result<ValueType> ReadType(const onnx::TypeProto& type, const std::string& value
       }
       TENON_ASSIGN_OR_RETURN(ValueType out, ReadType(element, value));
       out.is_sequence = true;
+      out.is_optional = optional && element.has_tensor_type();
       out.shape = SymShape();
       return out;
     }

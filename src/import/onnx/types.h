@@ -15,7 +15,8 @@ namespace tenon::import::onnx_format {
 
 struct ValueType {
   DType dtype = DType::kUndefined;
-  bool is_sequence = false;  ///< sequence or optional of tensors
+  bool is_sequence = false;  ///< sequence or optional of tensors; an optional of a sequence is the same value as the sequence
+  bool is_optional = false;  ///< an optional tensor
   SymShape shape;            ///< unknown for sequences
 };
 

@@ -45,7 +45,8 @@ Status DftTo20(Builder* b, Pending* p) {
   return Status::Ok();
 }
 
-// At inference Dropout passes its input on, and its mask is true everywhere.
+// At inference Dropout passes its input on, and its mask is true everywhere. In training mode, or where that is decided by an
+// input, it stays.
 Status DropoutToIdentity(Builder* b, Pending* p) {
   if (!p->Has(0)) return BadInput("has no input");
   if (p->Has(2)) {
@@ -53,15 +54,15 @@ Status DropoutToIdentity(Builder* b, Pending* p) {
     const auto ratio = b->ConstDoubles(p->In(1));
     const bool drops = !training || (!training->empty() && training->front() != 0);
     if (drops && !(ratio && !ratio->empty() && ratio->front() == 0)) {
-      return Unsupported("training mode is not supported; training_mode must be a constant false");
+      if (!p->Used(1)) p->node.outputs.resize(1);
+      if (p->node.outputs[0] == ir::kNone) p->node.outputs[0] = b->NewValue("Dropout");
+      return Status::Ok();
     }
   }
   const ir::ValueId x = p->In(0);
   if (p->Used(1)) {
-    Attrs attrs;
-    attrs.Set("value",
-              p->version >= 10 ? Tensor::FromVector<bool>(Shape{1}, {true}) : Tensor::FromVector<float>(Shape{1}, {1.0F}));
-    After(p, "ConstantOfShape", {b->Emit("Shape", {x})}, std::move(attrs), p->node.outputs[1]);
+    const ir::ValueId one = p->version >= 10 ? b->Constant(Tensor::Scalar<bool>(true)) : b->ScalarLike(1, x);
+    After(p, "Expand", {one, b->Emit("Shape", {x})}, Attrs(), p->node.outputs[1]);
   }
   p->node.op = "Identity";
   p->node.attrs = Attrs();

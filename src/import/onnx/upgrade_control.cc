@@ -9,6 +9,7 @@ namespace {
 ir::ValueId StandIn(ir::Graph* graph, const ir::Value& v) {
   const ir::ValueId id = graph->AddInput(v.name, v.dtype, SymShape());
   graph->value(id).is_sequence = v.is_sequence;
+  graph->value(id).is_optional = v.is_optional;
   return id;
 }
 
@@ -41,6 +42,29 @@ Status ScanTo9(Builder* b, Pending* p) {
   node.attrs = Attrs();
   node.attrs.Set("captures", captures);
   node.attrs.Set("num_scan_inputs", own);
+  return Status::Ok();
+}
+
+Status IdentityOfOptional(Builder* b, Pending* p) {
+  if (p->Has(0) && p->node.outputs[0] != ir::kNone) {
+    b->graph().value(p->node.outputs[0]).is_optional = b->value(p->In(0)).is_optional;
+  }
+  return Status::Ok();
+}
+
+// An optional of a sequence is the same value as the sequence; only an optional tensor differs from its element.
+Status OptionalToCanonical(Builder* b, Pending* p) {
+  const bool sequence = p->Has(0) ? b->value(p->In(0)).is_sequence : p->node.attrs.Has("of_sequence");
+  p->node.attrs.Erase("of_sequence");
+  if (p->node.outputs[0] != ir::kNone) b->graph().value(p->node.outputs[0]).is_optional = !sequence;
+  return Status::Ok();
+}
+
+// The operator alone cannot tell an optional tensor from a sequence of one: the type of its output says it.
+Status OptionalGetElementToCanonical(Builder* b, Pending* p) {
+  if (!p->Has(0) || p->node.outputs[0] == ir::kNone) return Status::Ok();
+  const ir::Value& in = b->value(p->In(0));
+  b->graph().value(p->node.outputs[0]).is_sequence = in.is_sequence && !in.is_optional;
   return Status::Ok();
 }
 

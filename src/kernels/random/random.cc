@@ -25,22 +25,19 @@ Traits TraitsOf(std::string_view op) {
   return {op.starts_with("RandomNormal") ? Kind::kNormal : Kind::kUniform, op.ends_with("Like")};
 }
 
+std::array<uint32_t, 4> ElementWords(std::array<uint32_t, 2> key, uint32_t run, int64_t i) {
+  return Philox({static_cast<uint32_t>(i), static_cast<uint32_t>(static_cast<uint64_t>(i) >> 32), run, 0}, key);
+}
+
 // Random bits of element `i` of run `run`.
 struct Source {
   std::array<uint32_t, 2> key;
   uint32_t run;
 
-  std::array<uint32_t, 4> Words(int64_t i) const {
-    return Philox({static_cast<uint32_t>(i), static_cast<uint32_t>(static_cast<uint64_t>(i) >> 32), run, 0}, key);
-  }
-  // In [0, 1), 53 bits.
-  double Uniform(int64_t i) const {
-    const auto w = Words(i);
-    return static_cast<double>((uint64_t{w[0]} << 32 | w[1]) >> 11) * 0x1p-53;
-  }
+  double Uniform(int64_t i) const { return PhiloxUniform(key, run, i); }
   // Standard normal (Box and Muller).
   double Normal(int64_t i) const {
-    const auto w = Words(i);
+    const auto w = ElementWords(key, run, i);
     const double radius = (static_cast<double>(w[0]) + 0.5) * 0x1p-32;
     const double angle = static_cast<double>(w[1]) * 0x1p-32;
     return std::sqrt(-2 * std::log(radius)) * std::cos(2 * std::numbers::pi * angle);
@@ -193,16 +190,27 @@ std::array<uint32_t, 4> Philox(std::array<uint32_t, 4> c, std::array<uint32_t, 2
   return c;
 }
 
+double PhiloxUniform(std::array<uint32_t, 2> key, uint32_t run, int64_t i) {
+  const auto w = ElementWords(key, run, i);
+  return static_cast<double>((uint64_t{w[0]} << 32 | w[1]) >> 11) * 0x1p-53;
+}
+
 std::span<const OpKernels> Operators() {
-  static const Row rows[] = {
-#define KERNEL(name, needs, can, make) {name, needs, can, make},
+  static const GroupedRow table[] = {
+#define KERNEL(group, name, needs, can, make) {group, {name, needs, can, make}},
 #include "kernels/random/kernels.inc"
 #undef KERNEL
   };
+  static const std::vector<Row> rows = RowsOf(table, "Generator");
+  static const std::vector<Row> dropout = RowsOf(table, "Dropout");
   static const OpKernels operators[] = {
-      {"RandomNormal", InferNormal, rows, 0, 0, 1, 1},         {"RandomUniform", InferUniform, rows, 0, 0, 1, 1},
-      {"RandomNormalLike", InferNormalLike, rows, 1, 1, 1, 1}, {"RandomUniformLike", InferUniformLike, rows, 1, 1, 1, 1},
-      {"Bernoulli", InferBernoulli, rows, 1, 1, 1, 1},         {"Multinomial", InferMultinomial, rows, 1, 1, 1, 1},
+      {"RandomNormal", InferNormal, rows, 0, 0, 1, 1, false, true},
+      {"RandomUniform", InferUniform, rows, 0, 0, 1, 1, false, true},
+      {"RandomNormalLike", InferNormalLike, rows, 1, 1, 1, 1, false, true},
+      {"RandomUniformLike", InferUniformLike, rows, 1, 1, 1, 1, false, true},
+      {"Bernoulli", InferBernoulli, rows, 1, 1, 1, 1, false, true},
+      {"Multinomial", InferMultinomial, rows, 1, 1, 1, 1, false, true},
+      {"Dropout", InferDropout, dropout, 1, 3, 1, 2, false, true},
   };
   return operators;
 }

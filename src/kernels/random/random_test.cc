@@ -88,6 +88,38 @@ TEST(Random, BernoulliAndMultinomialFollowTheirProbabilities) {
   EXPECT_EQ(counts[2], 0);
 }
 
+TEST(Dropout, WithASeedDrawsWhatNumPyDraws) {
+  Attrs attrs;
+  attrs.Set("seed", int64_t{0});
+  const Tensor x = Tensor::FromVector<float>({4}, {1, 2, 3, 4});
+  const Tensor on = Tensor::FromVector<bool>({}, {true});
+  const auto ratio = [](float v) { return Tensor::Scalar<float>(v); };
+  // RandomState(0).uniform(size=4): 0.5488 0.7152 0.6028 0.5449
+  const auto y = Eval("Dropout", attrs, {x, ratio(0.6F), on}, 2);
+  ASSERT_TRUE(y.ok()) << y.status().message();
+  const float want[] = {0, 5, 7.5F, 0};
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_NEAR((*y)[0].Data<float>()[i], want[i], 1e-5);
+    EXPECT_EQ((*y)[1].Data<bool>()[i], want[i] != 0);
+  }
+  EXPECT_TRUE(SameTensor((*Eval("Dropout", attrs, {x, ratio(0), on}))[0].view(), x.view()));
+  EXPECT_TRUE(SameTensor((*Eval("Dropout", attrs, {x}))[0].view(), x.view()));
+  EXPECT_EQ(Eval("Dropout", attrs, {x, ratio(1), on}).status().code(), Code::kBadInput);
+  attrs.Set("seed", int64_t{-1});
+  EXPECT_EQ(Eval("Dropout", attrs, {x, ratio(0.5F), on}).status().code(), Code::kBadInput);
+}
+
+TEST(Dropout, WithoutASeedKeepsItsShareAndMovesOn) {
+  const Tensor x = Tensor::FromVector<float>({2000}, std::vector<float>(2000, 1));
+  const Tensor on = Tensor::FromVector<bool>({}, {true});
+  const auto a = Eval("Dropout", {}, {x, Tensor::Scalar<float>(0.25F), on}), b = Eval("Dropout", {}, {x, Tensor(), on});
+  ASSERT_TRUE(a.ok() && b.ok());
+  int kept = 0;
+  for (int i = 0; i < 2000; ++i) kept += (*a)[0].Data<float>()[i] != 0;
+  EXPECT_NEAR(kept, 1500, 120);
+  EXPECT_FALSE(SameTensor((*a)[0].view(), (*b)[0].view()));
+}
+
 TEST(Random, LikeFormsTakeShapeAndType) {
   const auto y = Eval("RandomNormalLike", {}, {Tensor::FromVector<double>({2, 3}, std::vector<double>(6))});
   ASSERT_TRUE(y.ok());

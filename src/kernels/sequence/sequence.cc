@@ -178,7 +178,9 @@ Status InferSequenceLength(const ShapeArgs& args) {
 }
 
 Status InferOptional(const ShapeArgs& args) {
-  SetSequence(&args.out[0], args.Has(0) ? args.in[0].dtype : DType::kUndefined);
+  const int64_t declared = args.attrs.Int("dtype", 0);
+  const bool valid = declared > 0 && declared <= INT32_MAX && IsValidDType(static_cast<int32_t>(declared));
+  SetSequence(&args.out[0], args.Has(0) ? args.in[0].dtype : valid ? static_cast<DType>(declared) : DType::kUndefined);
   return Status::Ok();
 }
 

@@ -1,0 +1,132 @@
+#include "media/decode.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <string_view>
+
+extern "C" {
+#include <libavcodec/avcodec.h>
+#include <libavutil/imgutils.h>
+#include <libswscale/swscale.h>
+}
+
+namespace tenon::media {
+namespace {
+
+struct FreeCodec {
+  void operator()(AVCodecContext* p) const { avcodec_free_context(&p); }
+};
+struct FreeFrame {
+  void operator()(AVFrame* p) const { av_frame_free(&p); }
+};
+struct FreePacket {
+  void operator()(AVPacket* p) const { av_packet_free(&p); }
+};
+struct FreeScaler {
+  void operator()(SwsContext* p) const { sws_freeContext(p); }
+};
+
+AVCodecID CodecOf(std::span<const uint8_t> bytes) {
+  const std::string_view head(reinterpret_cast<const char*>(bytes.data()), std::min<size_t>(bytes.size(), 16));
+  using namespace std::string_view_literals;
+  static constexpr std::pair<std::string_view, AVCodecID> kHeads[] = {
+      {"\xFF\xD8\xFF"sv, AV_CODEC_ID_MJPEG},
+      {"\x89PNG\r\n\x1A\n"sv, AV_CODEC_ID_PNG},
+      {"BM"sv, AV_CODEC_ID_BMP},
+      {"II*\0"sv, AV_CODEC_ID_TIFF},
+      {"MM\0*"sv, AV_CODEC_ID_TIFF},
+      {"\xFF\x4F\xFF\x51"sv, AV_CODEC_ID_JPEG2000},
+      {"\0\0\0\x0CjP  \r\n"sv, AV_CODEC_ID_JPEG2000},
+      {"P1"sv, AV_CODEC_ID_PBM},
+      {"P4"sv, AV_CODEC_ID_PBM},
+      {"P2"sv, AV_CODEC_ID_PGM},
+      {"P5"sv, AV_CODEC_ID_PGM},
+      {"P3"sv, AV_CODEC_ID_PPM},
+      {"P6"sv, AV_CODEC_ID_PPM},
+      {"P7"sv, AV_CODEC_ID_PAM},
+  };
+  for (const auto& [magic, codec] : kHeads) {
+    if (head.starts_with(magic)) return codec;
+  }
+  return head.starts_with("RIFF") && head.size() >= 12 && head.substr(8, 4) == "WEBP" ? AV_CODEC_ID_WEBP : AV_CODEC_ID_NONE;
+}
+
+Status Scale(const AVFrame& frame, Picture* out) {
+  // swscale writes whole vectors: rows of the temporary are padded, then packed.
+  const int row = (frame.width * 3 + 63) / 64 * 64;
+  std::vector<uint8_t> padded(static_cast<size_t>(row) * static_cast<size_t>(frame.height) + 64);
+  std::unique_ptr<SwsContext, FreeScaler> scaler(
+      sws_getContext(frame.width, frame.height, static_cast<AVPixelFormat>(frame.format), frame.width, frame.height,
+                     AV_PIX_FMT_RGB24, SWS_BILINEAR | SWS_ACCURATE_RND | SWS_FULL_CHR_H_INT, nullptr, nullptr, nullptr));
+  if (scaler == nullptr) return Unsupported("pixel format {} cannot be converted", frame.format);
+  uint8_t* const planes[4] = {padded.data(), nullptr, nullptr, nullptr};
+  const int strides[4] = {row, 0, 0, 0};
+  if (sws_scale(scaler.get(), frame.data, frame.linesize, 0, frame.height, planes, strides) != frame.height) {
+    return Internal("swscale failed");
+  }
+  for (int y = 0; y < frame.height; ++y) {
+    std::copy_n(padded.data() + static_cast<size_t>(y) * static_cast<size_t>(row), frame.width * 3,
+                out->pixels.data() + static_cast<size_t>(y) * static_cast<size_t>(frame.width) * 3);
+  }
+  return {};
+}
+
+// Formats that need no arithmetic.
+bool CopyRgb(const AVFrame& frame, Picture* out) {
+  const bool grey = frame.format == AV_PIX_FMT_GRAY8;
+  if (!grey && frame.format != AV_PIX_FMT_RGB24) return false;
+  uint8_t* to = out->pixels.data();
+  for (int y = 0; y < frame.height; ++y) {
+    const uint8_t* from = frame.data[0] + static_cast<ptrdiff_t>(y) * frame.linesize[0];
+    if (!grey) to = std::copy_n(from, frame.width * 3, to);
+    for (int x = 0; grey && x < frame.width; ++x) to = std::fill_n(to, 3, from[x]);
+  }
+  return true;
+}
+
+}  // namespace
+
+bool IsKnownPicture(std::span<const uint8_t> bytes) {
+  return CodecOf(bytes) != AV_CODEC_ID_NONE;
+}
+
+Result<Picture> ToRgb(const AVFrame& frame) {
+  if (frame.width < 1 || frame.height < 1) return BadInput("damaged picture");
+  if (int64_t{frame.width} * frame.height > kMaxPixels) return ResourceLimit("{}x{} pixels", frame.width, frame.height);
+  Picture out{frame.width, frame.height, {}};
+  out.pixels.resize(static_cast<size_t>(frame.width) * static_cast<size_t>(frame.height) * 3);
+  if (!CopyRgb(frame, &out)) TENON_RETURN_IF_ERROR(Scale(frame, &out));
+  return out;
+}
+
+Result<Picture> DecodePicture(std::span<const uint8_t> bytes) {
+  av_log_set_level(AV_LOG_QUIET);
+  const AVCodecID id = CodecOf(bytes);
+  if (id == AV_CODEC_ID_NONE || bytes.size() > INT32_MAX - AV_INPUT_BUFFER_PADDING_SIZE) {
+    return BadInput("not a JPEG, JPEG 2000, PNG, BMP, TIFF, WebP or PNM picture");
+  }
+  if (id == AV_CODEC_ID_MJPEG) return DecodeJpeg(bytes);
+  const AVCodec* codec = avcodec_find_decoder(id);
+  if (codec == nullptr) return Unsupported("FFmpeg was built without the decoder for this format");
+  std::unique_ptr<AVCodecContext, FreeCodec> decoder(avcodec_alloc_context3(codec));
+  std::unique_ptr<AVPacket, FreePacket> packet(av_packet_alloc());
+  std::unique_ptr<AVFrame, FreeFrame> frame(av_frame_alloc());
+  if (decoder == nullptr || packet == nullptr || frame == nullptr) return ResourceLimit("out of memory");
+  decoder->max_pixels = kMaxPixels;
+  decoder->thread_count = 1;
+  if (avcodec_open2(decoder.get(), codec, nullptr) < 0) return Internal("the decoder does not open");
+  if (av_new_packet(packet.get(), static_cast<int>(bytes.size())) < 0) return ResourceLimit("out of memory");
+  std::memcpy(packet->data, bytes.data(), bytes.size());
+  if (avcodec_send_packet(decoder.get(), packet.get()) < 0) return BadInput("damaged picture");
+  avcodec_send_packet(decoder.get(), nullptr);
+  if (avcodec_receive_frame(decoder.get(), frame.get()) < 0) return BadInput("damaged picture");
+  if (id == AV_CODEC_ID_WEBP && frame->width > 0 && frame->height > 0 && int64_t{frame->width} * frame->height <= kMaxPixels) {
+    Picture out{frame->width, frame->height, {}};
+    out.pixels.resize(static_cast<size_t>(frame->width) * static_cast<size_t>(frame->height) * 3);
+    if (WebpToRgb(*frame, &out)) return out;
+  }
+  return ToRgb(*frame);
+}
+
+}  // namespace tenon::media
