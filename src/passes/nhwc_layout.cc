@@ -74,6 +74,11 @@ bool OneOutput(const Rewriter& r, NodeId id) {
 bool Finish(Rewriter& r, Layouts& l, NodeId id, std::string_view op, const std::vector<ValueId>& inputs, const Attrs& attrs) {
   const ValueId y = r.Add(op, inputs, attrs, id);
   if (y == kNone) return false;
+  // Of weights whose shape nobody knows the result has no known rank either.
+  if (r.RankOf(y) < 3) {
+    r.EraseIfUnused(r.value(y).producer);
+    return false;
+  }
   l.Define(r.Out(id), y, id);
   return true;
 }
