@@ -135,7 +135,7 @@ Status Executor::ReserveMemory() {
   for (size_t i = 0; i < outputs_.size(); ++i) {
     OutputBuffer& o = outputs_[i];
     const uint64_t bytes = current_->output_bytes[i];
-    o.in_use = nullptr;
+    o.in_use = NoBytes();
     if (bytes == 0) continue;
     if (o.bound != nullptr && o.bound_bytes >= bytes) {
       o.in_use = static_cast<std::byte*>(o.bound);

@@ -78,6 +78,20 @@ TEST(Executor, ShapeArithmeticIsDoneWhilePlanning) {
   }
 }
 
+TEST(Executor, ValuesWithoutElementsHaveBuffersInAnEmptyArena) {
+  Program p;
+  p.values = {Value("x", DType::kF32, SymShape({N(), Dim(2)})), Value("s", DType::kF32, SymShape({N(), Dim(2)})),
+              Value("y", DType::kF32, SymShape({N(), Dim(2)}))};
+  p.steps = {Step{"Softmax", "s", {}, {0}, {1}, {}, ""}, Step{"Softmax", "y", {}, {1}, {2}, {}, ""}};
+  p.inputs = {0};
+  p.outputs = {2};
+  Runner r(std::move(p));
+  for (int64_t n : {0, 2, 0}) {
+    const std::vector<float> x(static_cast<size_t>(2 * n), 1.0f);
+    EXPECT_EQ(r.Run(Tensor::FromVector<float>({n, 2}, x)), std::vector<float>(x.size(), 0.5f));
+  }
+}
+
 TEST(Executor, DataDependentShapesAreLate) {
   // y = Gather(x, t) with t = Cast(x): a value that only the run knows, used as a target shape.
   Program p;

@@ -312,9 +312,15 @@ Result<std::unique_ptr<ShapePlan>> MakeShapePlan(const Prepared& prepared, hw::M
   return Planner(prepared, machine).Run(inputs);
 }
 
+std::byte* NoBytes() {
+  alignas(64) static std::byte nothing[64];
+  return nothing;
+}
+
 void ResolveArena(std::byte* arena, ShapePlan* plan) {
+  std::byte* base = arena != nullptr ? arena : NoBytes();
   for (PlannedValue& v : plan->values) {
-    if (v.place == Place::kArena) v.view.data = arena + plan->blocks[static_cast<size_t>(v.index)].offset;
+    if (v.place == Place::kArena) v.view.data = base + plan->blocks[static_cast<size_t>(v.index)].offset;
   }
   plan->resolved_for = arena;
 }

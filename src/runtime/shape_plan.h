@@ -5,6 +5,7 @@
 #define TENON_RUNTIME_SHAPE_PLAN_H_
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -52,7 +53,7 @@ struct ShapePlan {
   std::vector<MutView> out;
   std::vector<Tensor> folded;  ///< owners of constants computed by the plan
   std::vector<uint64_t> output_bytes;  ///< per output buffer; 0 where the output is not planned into one
-  std::byte* resolved_for = nullptr;  ///< arena base that the pointers in `in`, `out` refer to
+  std::optional<std::byte*> resolved_for;  ///< arena base that the pointers in `in`, `out` refer to
   bool has_late = false;  ///< some step is not planned
   uint64_t last_used = 0;  ///< clock of the executor's table
 
@@ -71,6 +72,8 @@ Result<std::unique_ptr<ShapePlan>> MakeShapePlan(const Prepared& prepared, hw::M
 
 /// Points all arena views at `arena`.
 void ResolveArena(std::byte* arena, ShapePlan* plan);
+/// The buffer of values without elements: to kernels, null means that there is no buffer yet.
+std::byte* NoBytes();
 
 }  // namespace tenon::runtime
 
