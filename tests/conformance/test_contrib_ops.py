@@ -498,3 +498,40 @@ def test_nbits_damaged(tmp_path):
         with pytest.raises(library.TenonError) as error:
             single_node.by_tenon(model, feeds, tmp_path / "model.onnx")
         assert error.value.code == 3, error.value.message
+
+
+def damaged(one):
+    """(inputs, attributes): each input left out, of another rank, empty, of another type; each integer attribute out of its range."""
+    for k, array in enumerate(one.inputs):
+        if array is None:
+            continue
+        array = np.asarray(array)
+        others = [None, array[None], np.zeros((), array.dtype), array.reshape(-1), np.zeros((0,) * array.ndim, array.dtype),
+                  array.astype(np.float64), array.astype(np.int64), np.concatenate([array, array], -1) if array.ndim else array]
+        for other in others:
+            yield [*one.inputs[:k], other, *one.inputs[k + 1:]], one.attributes
+    for name, value in one.attributes.items():
+        if isinstance(value, int):
+            for other in (0, -1, 3, 2**31, 2**62, -2**63):
+                yield one.inputs, dict(one.attributes, **{name: other})
+        elif isinstance(value, list) and isinstance(value[0], int):
+            for other in ([0] * len(value), [2**62] * len(value), [-1] * len(value), value + value):
+                yield one.inputs, dict(one.attributes, **{name: other})
+
+
+FIRST_OF_EACH = {one.op: one for one in reversed(CASES)}
+
+
+@pytest.mark.parametrize("op", FIRST_OF_EACH)
+def test_damaged(op, tmp_path, long_mode):
+    """Whatever is wrong ends in an answer or an error that says so."""
+    with np.errstate(all="ignore"):
+        for one in CASES if long_mode else [FIRST_OF_EACH[op]]:
+            for inputs, attributes in damaged(one) if one.op == op else ():
+                for symbolic in (False, True):
+                    model, feeds, _ = single_node.build(op, inputs, attributes, one.outputs, one.constants, one.domain, symbolic, one.opset)
+                    try:
+                        single_node.by_tenon(model, feeds, tmp_path / "model.onnx")
+                    except library.TenonError as error:
+                        given = [None if i is None else (i.dtype, i.shape) for i in inputs]
+                        assert error.code in (3, 4), f"{error.message}; {given} {attributes} {symbolic}"

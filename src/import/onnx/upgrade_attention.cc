@@ -124,8 +124,8 @@ Status MicrosoftDecoderMaskedAttention(Builder* b, Pending* p) {
   TENON_RETURN_IF_ERROR(Refuse(*p, {}, {9}));
   const bool shared = p->node.attrs.Int("past_present_share_buffer", 0) != 0 && p->Has(5);
   if (shared) TENON_RETURN_IF_ERROR(emit::Need(*p, {7}));
-  std::vector<ValueId> inputs{p->In(0), p->In(1), p->In(2), p->In(10), p->In(3),
-                              p->In(4), p->In(5), p->In(6), shared ? p->In(7) : kNone};
+  std::vector<ValueId> inputs{
+      p->In(0), p->In(1), p->In(2), p->In(10), p->In(3), p->In(4), p->In(5), p->In(6), shared ? p->In(7) : kNone};
   if (!p->Has(1)) {
     const std::vector<ValueId> parts = emit::Split(b, p->In(0), 2, 3);
     std::copy(parts.begin(), parts.end(), inputs.begin());
@@ -231,8 +231,8 @@ Status ReadGrouped(Builder* b, const Pending& p, AttentionForm* form) {
 
 Status CheckGrouped(const Pending& p) {
   TENON_RETURN_IF_ERROR(emit::Need(p, {0, kLens, kTotal}));
-  TENON_RETURN_IF_ERROR(Refuse(p, {{"smooth_softmax", -1}, {"sliding_window_cache", 0}, {"qk_output", 0}},
-                               {11, 12, 13, 14, 15, 16}));
+  TENON_RETURN_IF_ERROR(
+      Refuse(p, {{"smooth_softmax", -1}, {"sliding_window_cache", 0}, {"qk_output", 0}}, {11, 12, 13, 14, 15, 16}));
   for (const char* name : {"k_quant_type", "v_quant_type"}) {
     if (p.node.attrs.String(name, "NONE") != "NONE") return Unsupported("{} is not supported; NONE is", name);
   }
