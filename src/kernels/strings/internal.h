@@ -12,6 +12,7 @@ Result<std::unique_ptr<Kernel>> MakeStringSplit(const Problem& problem);
 Result<std::unique_ptr<Kernel>> MakeStringNormalizer(const Problem& problem);
 Result<std::unique_ptr<Kernel>> MakeRegexFullMatch(const Problem& problem);
 Result<std::unique_ptr<Kernel>> MakeTfIdfVectorizer(const Problem& problem);
+Result<std::unique_ptr<Kernel>> MakeTokenizer(const Problem& problem);
 
 inline Status NeedStrings(std::string_view op, DType t) {
   return t == DType::kString || t == DType::kUndefined ? Status::Ok()

@@ -121,7 +121,7 @@ class SplitKernel final : public Kernel {
   int64_t most_;
 };
 
-#define KERNEL(op, rule, min_in, max_in, max_out, row, isa, can, make) constexpr Row k##op[] = {{row, isa, can, make}};
+#define KERNEL(op, domain, rule, min_in, max_in, max_out, row, isa, can, make) constexpr Row k##op[] = {{row, isa, can, make}};
 #include "kernels/strings/kernels.inc"
 #undef KERNEL
 
@@ -161,7 +161,8 @@ Result<std::unique_ptr<Kernel>> MakeStringSplit(const Problem& p) {
 }
 
 std::span<const OpKernels> Operators() {
-#define KERNEL(op, rule, min_in, max_in, max_out, row, isa, can, make) {#op, rule, k##op, min_in, max_in, 1, max_out, false},
+#define KERNEL(op, domain, rule, min_in, max_in, max_out, row, isa, can, make) \
+  {domain #op, rule, k##op, min_in, max_in, 1, max_out, false},
   static const OpKernels table[] = {
 #include "kernels/strings/kernels.inc"
   };

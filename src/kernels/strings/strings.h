@@ -1,4 +1,5 @@
-// Operators on strings: StringConcat, StringSplit, StringNormalizer, RegexFullMatch, TfIdfVectorizer. Strings are UTF-8.
+// Operators on strings: StringConcat, StringSplit, StringNormalizer, RegexFullMatch, TfIdfVectorizer, Tokenizer. Strings are
+// UTF-8.
 #ifndef TENON_KERNELS_STRINGS_STRINGS_H_
 #define TENON_KERNELS_STRINGS_STRINGS_H_
 
@@ -19,6 +20,10 @@ Status InferStringNormalizer(const ShapeArgs& args);
 Status InferRegexFullMatch(const ShapeArgs& args);
 /// Counts of n-grams with skips, [c] or [b, c] to [n] or [b, n]; attributes as in ONNX, modes TF, IDF, TFIDF.
 Status InferTfIdfVectorizer(const ShapeArgs& args);
+
+/// com.microsoft.Tokenizer: [c] or [n, c] to [..., most tokens], padded; attributes mark, mincharnum, pad_value, separators
+/// (expressions) or tokenexp.
+Status InferTokenizer(const ShapeArgs& args);
 
 }  // namespace tenon::kernels::strings
 

@@ -72,5 +72,22 @@ TEST(TfIdfVectorizer, SkipsAndErrors) {
   EXPECT_BAD_INPUT(TryEval("TfIdfVectorizer", a, {x}), "outside [0,");
 }
 
+TEST(Tokenizer, ExpressionsSeparatorsCharacters) {
+  const Tensor x = Str({1, 3}, {"a b,cd", "", "\xC3\xA9t\xC3\xA9 x"});
+  Attrs words = A("tokenexp", std::string("[a-z\xC3\xA9]+"), "pad_value", std::string("#"), "mincharnum", 2);
+  auto out = Eval("com.microsoft.Tokenizer", words, {x});
+  EXPECT_EQ(out[0].shape(), Shape({1, 3, 1}));
+  EXPECT_EQ(Values<std::string>(out[0]), (S{"cd", "#", "\xC3\xA9t\xC3\xA9"}));
+  out = Eval("com.microsoft.Tokenizer", A("separators", S{" ", ","}, "mark", 1), {x});
+  EXPECT_EQ(out[0].shape(), Shape({1, 3, 5}));
+  EXPECT_EQ(Values<std::string>(out[0]),
+            (S{"\2", "a", "b", "cd", "\3", "\2", "\3", "", "", "", "\2", "\xC3\xA9t\xC3\xA9", "x", "\3", ""}));
+  out = Eval("com.microsoft.Tokenizer", A("separators", S{""}), {Str({1}, {"\xC3\xA9 x"})});
+  EXPECT_EQ(Values<std::string>(out[0]), (S{"\xC3\xA9", " ", "x"}));
+  EXPECT_EQ(Eval("com.microsoft.Tokenizer", words, {Str({2}, {"", ","})})[0].shape(), Shape({2, 0}));
+  EXPECT_BAD_INPUT(TryEval("com.microsoft.Tokenizer", A("separators", S{"("}), {x}), "is wrong at offset");
+  EXPECT_BAD_INPUT(TryEval("com.microsoft.Tokenizer", A(), {x}), "one of separators and tokenexp");
+}
+
 }  // namespace
 }  // namespace tenon::kernels::testing
