@@ -97,6 +97,10 @@ Status GraphReader::ReadInputs(onnx::GraphProto* proto, std::map<std::string, Te
       report_->input_defaults[v.name()] = it->second;
       initializers->erase(it);
     }
+    if (v.type().has_map_type()) {
+      TENON_RETURN_IF_ERROR(ReadMapInput(v, scope));
+      continue;
+    }
     TENON_ASSIGN_OR_RETURN(ValueType type, ReadType(v.type(), v.name()));
     if (type.dtype == DType::kUndefined) return BadInput("graph input '{}' has no element type", v.name());
     ir::Graph& graph = scope->builder->graph();
@@ -133,7 +137,12 @@ Status GraphReader::ReadOutputs(const onnx::GraphProto& proto, Scope* scope) {
     if (!fresh && scope->parent == nullptr) return BadInput("graph output '{}' is given twice", v.name());
     ir::ValueId id = ir::kNone;
     if (!Lookup(scope, v.name(), &id) || id == ir::kNone) return BadInput("graph output '{}' is produced by no node", v.name());
-    TENON_ASSIGN_OR_RETURN(const ValueType declared, ReadType(v.type(), v.name()));
+    ValueType declared;
+    if (IsZipMap(id, *scope)) {
+      NoteZipMap(v.name(), id, scope);
+    } else {
+      TENON_ASSIGN_OR_RETURN(declared, ReadType(v.type(), v.name()));
+    }
     // An output must be a value of its own, under the name that the file gives it.
     const bool named = graph.value(id).name == v.name();
     if (graph.IsOutput(id) || (!named && (graph.IsInput(id) || graph.IsConstant(id)))) {
@@ -237,9 +246,12 @@ Status GraphReader::ReadKnownNode(onnx::NodeProto* proto, Scope* scope) {
 Status GraphReader::ResolveInputs(const onnx::NodeProto& proto, Scope* scope, ir::Node* node) {
   for (int i = 0; i < proto.input_size(); ++i) {
     ir::ValueId id = ir::kNone;
+    if (ResolveMap(proto.input(i), *scope, node)) continue;
     if (!proto.input(i).empty() && !Lookup(scope, proto.input(i), &id)) {
+      if (scope->maps.count(proto.input(i)) != 0) return Unsupported("reads the map '{}'", proto.input(i));
       return BadInput("input {} '{}' is produced by no node, input or initializer", i, proto.input(i));
     }
+    if (IsZipMap(id, *scope)) return RefuseZipMap(proto.input(i));
     node->inputs.push_back(id);
   }
   while (!node->inputs.empty() && node->inputs.back() == ir::kNone) node->inputs.pop_back();

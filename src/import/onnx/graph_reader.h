@@ -17,6 +17,7 @@
 namespace onnx {
 class FunctionProto;
 class ModelProto;
+class ValueInfoProto;
 }  // namespace onnx
 
 namespace tenon::import::onnx_format {
@@ -28,6 +29,7 @@ struct Scope {
   Builder* builder = nullptr;
   Scope* parent = nullptr;  ///< the graph around a body; null for the model and for functions
   std::unordered_map<std::string, ir::ValueId> names;  ///< kNone: an absent argument of a function
+  std::unordered_map<std::string, std::pair<ir::ValueId, ir::ValueId>> maps;  ///< input that is a map: its keys, its values
   std::vector<std::pair<ir::ValueId, ir::ValueId>> captures;  ///< value of parent->builder's graph, its stand-in here
   std::string prefix;  ///< before names of nodes and values of inlined functions
   const CallAttributes* call = nullptr;
@@ -71,6 +73,13 @@ class GraphReader {
   Status ReadFlexAttention(const onnx::NodeProto& proto, NodeAttributes* attributes, Scope* scope, Pending* pending);
   Status InlineModifier(NodeAttributes* attributes, const std::string& name, const Pending& pending, Scope* scope,
                         ir::ValueId* value);
+
+  // graph_reader_maps.cc
+  Status ReadMapInput(const onnx::ValueInfoProto& input, Scope* scope);
+  static bool ResolveMap(const std::string& name, const Scope& scope, ir::Node* node);
+  static bool IsZipMap(ir::ValueId id, const Scope& scope);
+  static Status RefuseZipMap(const std::string& name);
+  void NoteZipMap(const std::string& output, ir::ValueId id, Scope* scope);
 
   // graph_reader_functions.cc
   onnx::FunctionProto* FindFunction(const onnx::NodeProto& node) const;

@@ -250,5 +250,61 @@ TEST(FieldCase, G10InitializersAlsoListedAsInputs) {
   EXPECT_EQ(report.notes.size(), 1U);
 }
 
+onnx::TypeProto::Map* SetMap(onnx::TypeProto* type, DType key, DType value) {
+  auto* map = type->mutable_map_type();
+  map->set_key_type(static_cast<int>(key));
+  map->mutable_value_type()->mutable_tensor_type()->set_elem_type(static_cast<int>(value));
+  return map;
+}
+
+onnx::ModelProto ZipMapModel() {
+  onnx::ModelProto m = NewModel(17);
+  auto* g = m.mutable_graph();
+  AddInput(g, "x", DType::kF32, {"n", "2"});
+  onnx::NodeProto* zip = AddNode(g, "ZipMap", {"x"}, {"y"});
+  zip->set_domain("ai.onnx.ml");
+  auto* labels = AddAttr(zip, "classlabels_strings", onnx::AttributeProto::STRINGS);
+  labels->add_strings("a");
+  labels->add_strings("say \"b\"");
+  AddOutput(g, "y");
+  SetMap(g->mutable_output(0)->mutable_type()->mutable_sequence_type()->mutable_elem_type(), DType::kString, DType::kF32);
+  return m;
+}
+
+TEST(ImportOnnx, ZipMapAtAnOutputIsTheTensor) {
+  onnx::ModelProto m = ZipMapModel();
+  ImportReport report;
+  auto r = Import(m, &report);
+  ASSERT_TRUE(r.ok()) << r.status().message();
+  EXPECT_EQ(r->value(r->outputs()[0]).dtype, DType::kF32);
+  EXPECT_FALSE(r->value(r->outputs()[0]).is_sequence);
+  EXPECT_EQ(r->metadata.at("class_labels.y"), R"(["a","say \"b\""])");
+  EXPECT_THAT(report.notes, ElementsAre(HasSubstr("output 'y' is the tensor [rows, classes]")));
+  AddNode(m.mutable_graph(), "SequenceLength", {"y"}, {"z"});
+  AddOutput(m.mutable_graph(), "z");
+  EXPECT_THAT(FailureOf(Import(m), Code::kUnsupported), HasSubstr("options={'zipmap': False}"));
+}
+
+TEST(ImportOnnx, MapInputsAreKeysAndValues) {
+  onnx::ModelProto m = NewModel(17);
+  auto* g = m.mutable_graph();
+  g->add_input()->set_name("m");
+  SetMap(g->mutable_input(0)->mutable_type(), DType::kString, DType::kF32);
+  onnx::NodeProto* node = AddNode(g, "DictVectorizer", {"m"}, {"y"});
+  node->set_domain("ai.onnx.ml");
+  AddAttr(node, "string_vocabulary", onnx::AttributeProto::STRINGS)->add_strings("a");
+  AddOutput(g, "y");
+  auto r = Import(m);
+  ASSERT_TRUE(r.ok()) << r.status().message();
+  ASSERT_EQ(r->inputs().size(), 2u);
+  EXPECT_EQ(r->value(r->inputs()[0]).name, "m.keys");
+  EXPECT_EQ(r->value(r->inputs()[0]).dtype, DType::kString);
+  EXPECT_EQ(r->value(r->inputs()[1]).name, "m.values");
+  EXPECT_EQ(r->value(r->outputs()[0]).shape.ToString(), "[1,1]");
+  AddNode(g, "Identity", {"m"}, {"z"});
+  AddOutput(g, "z");
+  EXPECT_THAT(FailureOf(Import(m), Code::kUnsupported), HasSubstr("reads the map 'm'"));
+}
+
 }  // namespace
 }  // namespace tenon::import
