@@ -1,70 +1,36 @@
 // Cast between the types that models use most, as typed loops; f16 and bf16 through the vector conversions where the CPU has
 // them.
 #include <algorithm>
-#include <limits>
 
 #include "kernels/elementwise/blocks.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/elementwise/f32_table.h"
+#include "kernels/elementwise/typed.h"
 #include "kernels/refusals.h"
 
 namespace tenon::kernels::elementwise {
 namespace {
 
-using Loop = void (*)(const void* x, void* y, int64_t n);
+using Loop = TypedUnary;
 
-template <typename From, typename To>
-To Convert(From v) {
-  if constexpr (std::is_same_v<To, bool>) {
-    return v != From{0};
-  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
-    // Saturating, NaN to 0, as the oracle does. The bounds are powers of two, hence exact.
-    constexpr double kTwo31 = 2147483648.0;
-    constexpr double kUpper = std::is_same_v<To, uint8_t>  ? 256.0
-                              : std::is_same_v<To, int8_t> ? 128.0
-                              : sizeof(To) == 4            ? kTwo31
-                                                           : kTwo31 * kTwo31 * 2;
-    constexpr double kLower = std::is_unsigned_v<To> ? -1.0 : -kUpper;
-    if (v >= static_cast<From>(kUpper)) return std::numeric_limits<To>::max();
-    if (v > static_cast<From>(kLower)) return static_cast<To>(v);
-    return v != v ? To{0} : std::numeric_limits<To>::min();
-  } else {
-    return static_cast<To>(v);
+int PlainOf(DType t) {
+  switch (t) {
+    case DType::kF32: return kPlainF32;
+    case DType::kF64: return kPlainF64;
+    case DType::kI64: return kPlainI64;
+    case DType::kI32: return kPlainI32;
+    case DType::kU8: return kPlainU8;
+    case DType::kI8: return kPlainI8;
+    case DType::kBool: return kPlainBool;
+    default: return -1;
   }
 }
 
-template <typename From, typename To>
-void PlainLoop(const void* x, void* y, int64_t n) {
-  const From* from = static_cast<const From*>(x);
-  To* to = static_cast<To*>(y);
-  for (int64_t i = 0; i < n; ++i) to[i] = Convert<From, To>(from[i]);
-}
-
-template <typename From>
-Loop LoopTo(DType to) {
-  switch (to) {
-    case DType::kF32: return PlainLoop<From, float>;
-    case DType::kF64: return PlainLoop<From, double>;
-    case DType::kI64: return PlainLoop<From, int64_t>;
-    case DType::kI32: return PlainLoop<From, int32_t>;
-    case DType::kU8: return PlainLoop<From, uint8_t>;
-    case DType::kI8: return PlainLoop<From, int8_t>;
-    case DType::kBool: return PlainLoop<From, bool>;
-    default: return nullptr;
-  }
-}
-
-Loop LoopOf(DType from, DType to) {
-  switch (from) {
-    case DType::kF32: return LoopTo<float>(to);
-    case DType::kF64: return LoopTo<double>(to);
-    case DType::kI64: return LoopTo<int64_t>(to);
-    case DType::kI32: return LoopTo<int32_t>(to);
-    case DType::kU8: return LoopTo<uint8_t>(to);
-    case DType::kI8: return LoopTo<int8_t>(to);
-    case DType::kBool: return LoopTo<uint8_t>(to);  // 0 or 1
-    default: return nullptr;
-  }
+// Null when one of the types is not plain.
+Loop LoopOf(hw::IsaMask isa, DType from, DType to) {
+  const int f = PlainOf(from);
+  const int t = PlainOf(to);
+  return f < 0 || t < 0 ? nullptr : TypedTableFor(isa).cast[f][t];
 }
 
 class CastPlain final : public Kernel {
@@ -89,38 +55,47 @@ class CastPlain final : public Kernel {
 // One side, or both, is f16 or bf16: in f32 blocks.
 class CastHalf final : public Kernel {
  public:
-  CastHalf(const F32Table& table, DType from, DType to) : table_(table), from_(from), to_(to) {}
+  CastHalf(hw::IsaMask isa, DType from, DType to)
+      : table_(*TableFor(isa)),
+        before_(LoopOf(isa, from, DType::kF32)),
+        after_(LoopOf(isa, DType::kF32, to)),
+        from_(from),
+        to_(to) {}
   uint32_t InPlaceInputs() const override { return DTypeBits(from_) == DTypeBits(to_) ? 1 : 0; }
   Status Run(const RunArgs& args) const override {
     const View& in = args.in[0];
     TENON_ASSIGN_OR_RETURN(void* out, OutputData(args, in.shape));
-    const Loop before = LoopOf(from_, DType::kF32);
-    const Loop after = LoopOf(DType::kF32, to_);
     const int64_t from_bytes = DTypeBits(from_) / 8;
     const int64_t to_bytes = DTypeBits(to_) / 8;
     args.team.ParallelFor(in.num_elements(), kGrain, [&](int64_t begin, int64_t end, int) {
+      const auto* from = static_cast<const std::byte*>(in.data);
+      auto* to = static_cast<std::byte*>(out);
+      // To or from f32 itself: in one go.
+      if (to_ == DType::kF32) return Widen(from + begin * 2, reinterpret_cast<float*>(to) + begin, end - begin);
+      if (from_ == DType::kF32) return Narrow(reinterpret_cast<const float*>(from) + begin, to + begin * 2, end - begin);
       float block[kBlock];
       for (int64_t at = begin; at < end; at += kBlock) {
         const int64_t n = std::min(kBlock, end - at);
-        const void* x = static_cast<const std::byte*>(in.data) + at * from_bytes;
-        void* y = static_cast<std::byte*>(out) + at * to_bytes;
-        if (before != nullptr) {
-          before(x, block, n);
-        } else {
-          (from_ == DType::kF16 ? table_.f16_to_f32 : table_.bf16_to_f32)(static_cast<const uint16_t*>(x), block, n);
-        }
-        if (after != nullptr) {
-          after(block, y, n);
-        } else {
-          (to_ == DType::kF16 ? table_.f32_to_f16 : table_.f32_to_bf16)(block, static_cast<uint16_t*>(y), n);
-        }
+        Widen(from + at * from_bytes, block, n);
+        Narrow(block, to + at * to_bytes, n);
       }
     });
     return Status::Ok();
   }
 
  private:
+  void Widen(const std::byte* x, float* y, int64_t n) const {
+    if (before_ != nullptr) return before_(x, y, n);
+    (from_ == DType::kF16 ? table_.f16_to_f32 : table_.bf16_to_f32)(reinterpret_cast<const uint16_t*>(x), y, n);
+  }
+  void Narrow(const float* x, std::byte* y, int64_t n) const {
+    if (after_ != nullptr) return after_(x, y, n);
+    (to_ == DType::kF16 ? table_.f32_to_f16 : table_.f32_to_bf16)(x, reinterpret_cast<uint16_t*>(y), n);
+  }
+
   const F32Table& table_;
+  Loop before_;
+  Loop after_;
   DType from_;
   DType to_;
 };
@@ -131,21 +106,41 @@ bool IsHalf(DType t) {
 
 }  // namespace
 
+Refusal CanCastPlain(const Problem& problem) {
+  const DType from = problem.in[0].dtype;
+  const DType to = problem.out[0].dtype;
+  return from != to && LoopOf(hw::kBaseline, from, to) != nullptr ? nullptr : kRefuseDType;
+}
+
 Refusal CanCastFast(const Problem& problem) {
   const DType from = problem.in[0].dtype;
   const DType to = problem.out[0].dtype;
   if (from == to) return kRefuseDType;
-  if (LoopOf(from, to) != nullptr) return nullptr;
-  const bool known = (IsHalf(from) || LoopOf(from, DType::kF32) != nullptr) && (IsHalf(to) || LoopOf(DType::kF32, to) != nullptr);
-  if (!known) return kRefuseDType;
-  return TableFor(problem.isa) != nullptr ? nullptr : kRefuseIsa;
+  const bool known = (IsHalf(from) || LoopOf(hw::kBaseline, from, DType::kF32) != nullptr) &&
+                     (IsHalf(to) || LoopOf(hw::kBaseline, DType::kF32, to) != nullptr);
+  return known || CanCastPlain(problem) == nullptr ? nullptr : kRefuseDType;
 }
 
-KernelPtr MakeCastFast(const Problem& problem) {
+namespace {
+
+template <hw::IsaMask kIsa>
+KernelPtr MakeCast(const Problem& problem) {
   const DType from = problem.in[0].dtype;
   const DType to = problem.out[0].dtype;
-  if (const Loop loop = LoopOf(from, to)) return std::unique_ptr<Kernel>(new CastPlain(loop, from, to));
-  return std::unique_ptr<Kernel>(new CastHalf(*TableFor(problem.isa), from, to));
+  if (const Loop loop = LoopOf(kIsa, from, to)) return std::unique_ptr<Kernel>(new CastPlain(loop, from, to));
+  return std::unique_ptr<Kernel>(new CastHalf(kIsa, from, to));
+}
+
+}  // namespace
+
+KernelPtr MakeCastPortable(const Problem& problem) {
+  return MakeCast<hw::kBaseline>(problem);
+}
+KernelPtr MakeCastAvx2(const Problem& problem) {
+  return MakeCast<hw::kAvx2>(problem);
+}
+KernelPtr MakeCastAvx512(const Problem& problem) {
+  return MakeCast<hw::kAvx512>(problem);
 }
 
 }  // namespace tenon::kernels::elementwise

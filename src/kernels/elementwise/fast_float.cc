@@ -321,6 +321,7 @@ KernelPtr Binary(const Problem& problem) {
 template <hw::IsaMask kIsa>
 KernelPtr Variadic(const Problem& problem) {
   TENON_ASSIGN_OR_RETURN(const BinaryOp op, ParseBinary(problem.op, problem.attrs));
+  if (problem.in.size() == 2 && problem.op != "Mean") return std::unique_ptr<Kernel>(new BinaryFast(Table<kIsa>(), op));
   return std::unique_ptr<Kernel>(new VariadicFast(Table<kIsa>(), op, problem.op == "Mean"));
 }
 

@@ -1,0 +1,2 @@
+#define TENON_FILL FillTypedAvx2
+#include "kernels/elementwise/typed-inl.h"

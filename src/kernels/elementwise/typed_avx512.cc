@@ -1,0 +1,2 @@
+#define TENON_FILL FillTypedAvx512
+#include "kernels/elementwise/typed-inl.h"

@@ -1,0 +1,2 @@
+#define TENON_FILL FillTypedPortable
+#include "kernels/elementwise/typed-inl.h"
