@@ -2,5 +2,5 @@
 #include "kernels/reduce/body.h"
 
 namespace tenon::kernels::reduce {
-const ReduceInner kReduceAvx512 = {RunKind, ColumnsKind, ArgKind};
+const ReduceInner kReduceAvx512 = {RunKind, ColumnsKind, ArgKind, ArgColumnsKind};
 }  // namespace tenon::kernels::reduce

@@ -154,5 +154,32 @@ int64_t ArgKind(bool max, bool last, const float* x, int64_t n) {
   return 0;
 }
 
+// One vector of columns: the extremum so far and the row it came from. A NaN, once met, stays; with kLast a later NaN takes over.
+template <bool kMax, bool kLast>
+void ArgTile(const float* x, int64_t rows, int64_t stride, int64_t n, int64_t* y) {
+  V best = LoadPart(x, n);
+  V at = Zero();
+  for (int64_t r = 1; r < rows; ++r) {
+    const float* p = x + r * stride;
+    const V v = n == kLanes ? Load(p) : LoadPart(p, n);
+    M better = Or(kMax ? Less(best, v) : Less(v, best), Nan(v));
+    if (kLast) better = Or(better, Equal(v, best));
+    const V row = Set1(static_cast<float>(r));
+    const M stuck = Nan(best);
+    const V at_stuck = kLast ? Select(Nan(v), row, at) : at;
+    at = Select(stuck, at_stuck, Select(better, row, at));
+    best = Select(stuck, best, Select(better, v, best));
+  }
+  float rows_of[kLanes];
+  Store(rows_of, at);
+  for (int64_t j = 0; j < n; ++j) y[j] = static_cast<int64_t>(rows_of[j]);
+}
+
+void ArgColumnsKind(bool max, bool last, const float* x, int64_t rows, int64_t width, int64_t stride, int64_t* y) {
+  const auto tile =
+      max ? (last ? ArgTile<true, true> : ArgTile<true, false>) : (last ? ArgTile<false, true> : ArgTile<false, false>);
+  for (int64_t j = 0; j < width; j += kLanes) tile(x + j, rows, stride, width - j < kLanes ? width - j : kLanes, y + j);
+}
+
 }  // namespace
 }  // namespace tenon::kernels::reduce

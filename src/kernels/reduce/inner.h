@@ -15,11 +15,15 @@ using ReduceRun = float (*)(Kind kind, const float* x, int64_t n, float shift);
 using ReduceColumns = void (*)(Kind kind, const float* x, int64_t rows, int64_t width, int64_t stride, float* y);
 /// Index of the first (or last) greatest (or least) of n >= 1 values; a NaN beats everything, as in NumPy.
 using ArgRun = int64_t (*)(bool max, bool last, const float* x, int64_t n);
+/// y[j] = ArgRun of column j of `rows` rows of `width` columns, `stride` apart; 1 <= rows <= kMaxArgRows.
+using ArgColumns = void (*)(bool max, bool last, const float* x, int64_t rows, int64_t width, int64_t stride, int64_t* y);
+inline constexpr int64_t kMaxArgRows = int64_t{1} << 24;  // row numbers are kept as f32
 
 struct ReduceInner {
   ReduceRun run;
   ReduceColumns columns;
   ArgRun arg;
+  ArgColumns arg_columns;
 };
 extern const ReduceInner kReduceAvx2;
 extern const ReduceInner kReduceAvx512;

@@ -1,6 +1,8 @@
 // The table of reductions and their attributes.
 #include "kernels/reduce/reduce.h"
 
+#include <algorithm>
+
 #include "kernels/kernel_util.h"
 #include "kernels/reduce/shape.h"
 
@@ -78,11 +80,25 @@ template <const ReduceInner* kInner>
 Status RunArgFast(const ArgParams& params, const RunArgs& args) {
   const Shape& s = args.in[0].shape;
   TENON_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(params.axis, s.rank()));
-  if (s.Product(axis + 1, s.rank()) != 1 || s.num_elements() == 0) return RunArgReference(params, args);
-  TENON_ASSIGN_OR_RETURN(const MutView out, TakeOutput(args, 0, ReducedShape(s, 1u << axis, params.keepdims)));
   const int64_t n = s[axis];
+  const int64_t inner = s.Product(axis + 1, s.rank());
+  if (s.num_elements() == 0 || (inner != 1 && n > kMaxArgRows)) return RunArgReference(params, args);
+  TENON_ASSIGN_OR_RETURN(const MutView out, TakeOutput(args, 0, ReducedShape(s, 1u << axis, params.keepdims)));
   const float* x = args.in[0].Data<float>();
   int64_t* y = out.Data<int64_t>();
+  if (inner != 1) {
+    constexpr int64_t kWidth = 64;  // four lines of cache
+    const int64_t blocks = (inner + kWidth - 1) / kWidth;
+    args.team.ParallelFor(s.Product(0, axis) * blocks, 1 + 16384 / (n * kWidth), [&](int64_t begin, int64_t end, int) {
+      for (int64_t b = begin; b < end; ++b) {
+        const int64_t o = b / blocks;
+        const int64_t j = b % blocks * kWidth;
+        kInner->arg_columns(params.max, params.select_last_index, x + o * n * inner + j, n, std::min(kWidth, inner - j), inner,
+                            y + o * inner + j);
+      }
+    });
+    return {};
+  }
   args.team.ParallelFor(s.Product(0, axis), 1 + 40000 / n, [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) y[i] = kInner->arg(params.max, params.select_last_index, x + i * n, n);
   });

@@ -62,6 +62,30 @@ TEST(Reduce, NanAndInfinity) {
   }
 }
 
+TEST(Reduce, ArgOfColumnsWithTiesAndNan) {
+  for (int64_t width : {2, 7, 16, 17, 70}) {
+    for (int64_t rows : {1, 2, 21}) {
+      Tensor x = RandomF32({3, rows, width}, 9);
+      float* p = x.MutableData<float>();
+      for (int64_t i = 0; i < x.shape().num_elements(); ++i) {
+        p[i] = std::round(p[i]);  // many ties
+        if (i % 13 == 0) p[i] = std::numeric_limits<float>::quiet_NaN();
+        if (i % 17 == 0) p[i] = i % 2 == 0 ? std::numeric_limits<float>::infinity() : -std::numeric_limits<float>::infinity();
+      }
+      for (const char* op : {"ArgMax", "ArgMin"}) {
+        for (int64_t last : {0, 1}) {
+          for (int64_t axis : {0, 1}) {
+            Attrs attrs;
+            attrs.Set("axis", axis);
+            attrs.Set("select_last_index", last);
+            EXPECT_EQ(CheckRows(op, attrs, {x}, 1, 0, 0), 2);
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(Reduce, ArgTiesFirstAndLast) {
   hw::Team team(1);
   const Tensor x = Tensor::FromVector<float>({1, 40}, std::vector<float>(40, 1.0f));
