@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "kernels/movement/testing.h"
@@ -35,6 +36,39 @@ TEST(TopK, BothMethodsAgree) {
   const auto large = Eval("TopK", A(), {x, I64({33})}, 2);
   for (int64_t r = 0; r < 2; ++r) {
     for (int64_t i = 0; i < 32; ++i) EXPECT_EQ(small[1].Data<int64_t>()[r * 32 + i], large[1].Data<int64_t>()[r * 33 + i]);
+  }
+}
+
+// Long lines are scanned against the worst kept element: ties, NaN and infinities in every place, against a stable sort.
+TEST(TopK, LongLinesAgreeWithSorting) {
+  for (const int64_t n : {70, 300, 5000}) {
+    for (const int64_t k : {int64_t{1}, int64_t{5}, int64_t{32}, int64_t{33}, n / 2, n}) {
+      if (k > n) continue;
+      for (const bool many_nans : {false, true}) {
+        for (const bool largest : {true, false}) {
+          std::vector<float> v(static_cast<size_t>(n));
+          for (size_t i = 0; i < v.size(); ++i) {
+            v[i] = static_cast<float>(i * 7919 % 211) - 100.0f;
+            if (many_nans ? i % 3 != 0 : i % 97 == 5) v[i] = NAN;
+            if (i % 101 == 7) v[i] = i % 2 == 0 ? INFINITY : -INFINITY;
+          }
+          std::vector<int64_t> order(v.size());
+          for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int64_t>(i);
+          std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+            const float x = v[static_cast<size_t>(a)], y = v[static_cast<size_t>(b)];
+            if (largest) return std::isnan(x) ? !std::isnan(y) : x > y;
+            return std::isnan(y) ? !std::isnan(x) : x < y;
+          });
+          order.resize(static_cast<size_t>(k));
+          Attrs attrs = A("largest", largest ? 1 : 0);
+          const auto row = Eval("TopK", attrs, {Tensor::FromVector<float>({n}, v), I64({k})}, 2);
+          EXPECT_EQ(Values<int64_t>(row[1]), order) << n << " " << k << " " << many_nans << largest;
+          attrs.Set("axis", int64_t{0});
+          const auto column = Eval("TopK", attrs, {Tensor::FromVector<float>({n, 1}, v), I64({k})}, 2);
+          EXPECT_EQ(Values<int64_t>(column[1]), order);
+        }
+      }
+    }
   }
 }
 

@@ -39,8 +39,27 @@ bool Better(const Entry& a, const Entry& b) {
   return a.key > b.key || (a.key == b.key && a.index < b.index);
 }
 
-// Up to this k, the best so far are kept sorted by insertion: one comparison for most elements.
+// Up to this k, the best so far are kept sorted by insertion.
 constexpr int64_t kInsertion = 32;
+
+// Elements that are compared with the worst kept one at once: most blocks of a long line have none that is better.
+constexpr int64_t kScan = 64;
+
+// Whether one of kScan elements may beat `worst` (never false when one does). Largest: NaN beats every number.
+template <typename T>
+bool AnyBetter([[maybe_unused]] const T* x, [[maybe_unused]] T worst, [[maybe_unused]] bool largest) {
+  if constexpr (!std::is_arithmetic_v<T>) {
+    return true;  // 16-bit floats have no comparisons of their own
+  } else {
+    int any = 0;
+    if (largest) {
+      for (int64_t i = 0; i < kScan; ++i) any |= static_cast<int>(!(x[i] <= worst));
+    } else {
+      for (int64_t i = 0; i < kScan; ++i) any |= static_cast<int>(!(x[i] >= worst));
+    }
+    return any != 0;
+  }
+}
 
 class TopKKernel final : public Kernel {
  public:
@@ -88,22 +107,57 @@ class TopKKernel final : public Kernel {
   }
 
  private:
-  // entries[0..k) become the best of the line, best first.
+  // entries[0..k) become the best of the line, best first. `entries` has room for n.
   template <typename T>
   void Line(const T* x, int64_t n, int64_t k, int64_t stride, Entry* entries) const {
-    if (k > kInsertion) {
-      for (int64_t i = 0; i < n; ++i) entries[i] = {OrderKey(x[i * stride]) ^ flip_, i};
-      if (k < n) std::nth_element(entries, entries + k, entries + n, Better);
-      std::sort(entries, entries + k, Better);
-      return;
-    }
+    if (k <= kInsertion) return Inserted(x, n, k, stride, entries);
+    // Up to `room` candidates are collected; when it is full, the best k of them stay.
+    const int64_t room = std::min(n, std::max<int64_t>(4 * k, 256));
     int64_t count = 0;
-    for (int64_t i = 0; i < n; ++i) {
-      const uint64_t key = OrderKey(x[i * stride]) ^ flip_;
-      if (count == k && key <= entries[k - 1].key) continue;
-      int64_t at = count < k ? count++ : k - 1;
-      for (; at > 0 && entries[at - 1].key < key; --at) entries[at] = entries[at - 1];
-      entries[at] = {key, i};
+    uint64_t worst = 0;
+    bool full = false;  // `worst` is the key of the k-th best so far
+    const auto shrink = [&] {
+      std::nth_element(entries, entries + k - 1, entries + count, Better);
+      count = k;
+      worst = entries[k - 1].key;
+      full = true;
+      return entries[k - 1].index;
+    };
+    T threshold{};
+    for (int64_t i = 0; i < n;) {
+      const int64_t m = std::min(kScan, n - i);
+      if (full && stride == 1 && m == kScan && !AnyBetter(x + i, threshold, flip_ == 0)) {
+        i += m;
+        continue;
+      }
+      for (const int64_t end = i + m; i < end; ++i) {
+        const uint64_t key = OrderKey(x[i * stride]) ^ flip_;
+        if (full && key <= worst) continue;
+        entries[count++] = {key, i};
+        if (count == room && count > k) threshold = x[shrink() * stride];
+      }
+    }
+    if (count > k) shrink();
+    std::sort(entries, entries + k, Better);
+  }
+
+  // The best so far are kept sorted.
+  template <typename T>
+  void Inserted(const T* x, int64_t n, int64_t k, int64_t stride, Entry* entries) const {
+    int64_t count = 0;
+    for (int64_t i = 0; i < n;) {
+      const int64_t m = std::min(kScan, n - i);
+      if (count == k && stride == 1 && m == kScan && !AnyBetter(x + i, x[entries[k - 1].index], flip_ == 0)) {
+        i += m;
+        continue;
+      }
+      for (const int64_t end = i + m; i < end; ++i) {
+        const uint64_t key = OrderKey(x[i * stride]) ^ flip_;
+        if (count == k && key <= entries[k - 1].key) continue;
+        int64_t at = count < k ? count++ : k - 1;
+        for (; at > 0 && entries[at - 1].key < key; --at) entries[at] = entries[at - 1];
+        entries[at] = {key, i};
+      }
     }
   }
 
