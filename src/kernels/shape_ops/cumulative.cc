@@ -40,6 +40,9 @@ class CumulativeKernel final : public Kernel {
     const int64_t lines = x.shape.Product(0, axis) * inner;
     const bool known = DispatchDType<TENON_NUMERIC_TYPES>(x.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
+      if constexpr (std::is_same_v<T, Accumulator<T>>) {
+        if (inner > 1 && n > 0) return Columns(x.Data<T>(), args.out[0].Data<T>(), lines / inner, n, inner, args.team);
+      }
       args.team.ParallelFor(lines, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, n)), [&](int64_t begin, int64_t end, int) {
         for (int64_t line = begin; line < end; ++line) {
           const int64_t base = line / inner * n * inner + line % inner;
@@ -63,6 +66,45 @@ class CumulativeKernel final : public Kernel {
       out[i] = static_cast<T>(exclusive_ ? sum : next);
       sum = next;
     }
+  }
+
+  // Row by row: row k of the sums is the row before it plus row k of x, or k - 1 when exclusive. Blocks of columns stay in cache.
+  template <typename T>
+  void Columns(const T* x, T* out, int64_t outer, int64_t n, int64_t inner, hw::Team& team) const {
+    constexpr int64_t kWidth = 512;
+    const int64_t blocks = (inner + kWidth - 1) / kWidth;
+    const int64_t grain = std::max<int64_t>(1, 16384 / (n * std::min(kWidth, inner)));
+    team.ParallelFor(outer * blocks, grain, [&](int64_t begin, int64_t end, int) {
+      for (int64_t b = begin; b < end; ++b) {
+        const int64_t first = b % blocks * kWidth;
+        const int64_t width = std::min(kWidth, inner - first);
+        const int64_t base = b / blocks * n * inner + first;
+        const auto row = [&](int64_t k) { return base + (reverse_ ? n - 1 - k : k) * inner; };
+        const T start = product_ ? T(1) : T(0);
+        for (int64_t j = 0; j < width; ++j) out[row(0) + j] = exclusive_ ? start : Combine<T>(start, x[row(0) + j], product_);
+        for (int64_t k = 1; k < n; ++k) {
+          const T* add = x + (exclusive_ ? row(k - 1) : row(k));
+          Step(out + row(k - 1), add, out + row(k), width);
+        }
+      }
+    });
+  }
+
+  // y = a op b; the three do not overlap.
+  template <typename T>
+  void Step(const T* __restrict a, const T* __restrict b, T* __restrict y, int64_t n) const {
+    constexpr int64_t kPiece = 16;  // a constant, so that the compiler vectorises it
+    int64_t j = 0;
+    if (product_) {
+      for (; j + kPiece <= n; j += kPiece) {
+        for (int64_t i = 0; i < kPiece; ++i) y[j + i] = Combine<T>(a[j + i], b[j + i], true);
+      }
+    } else {
+      for (; j + kPiece <= n; j += kPiece) {
+        for (int64_t i = 0; i < kPiece; ++i) y[j + i] = Combine<T>(a[j + i], b[j + i], false);
+      }
+    }
+    for (; j < n; ++j) y[j] = Combine<T>(a[j], b[j], product_);
   }
 
   bool product_;

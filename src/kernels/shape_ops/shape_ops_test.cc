@@ -88,6 +88,34 @@ TEST(CumSum, DirectionsAndTypes) {
   EXPECT_BAD_INPUT(TryEval("CumSum", A(), {x, Tensor::Scalar<int64_t>(2)}), "outside [-2, 1]");
 }
 
+// Column by column against the definition, over every axis and type of step.
+TEST(CumSum, InnerAxes) {
+  const int64_t dims[] = {3, 5, 1030};
+  const Shape shape({dims[0], dims[1], dims[2]});
+  std::vector<float> v(static_cast<size_t>(shape.num_elements()));
+  for (size_t i = 0; i < v.size(); ++i) v[i] = static_cast<float>(i * 7919 % 257) * 0.37f - 40;
+  const Tensor x = Tensor::FromVector<float>(shape, v);
+  for (int64_t axis : {0, 1, 2}) {
+    const int64_t inner = axis == 0 ? dims[1] * dims[2] : axis == 1 ? dims[2] : 1;
+    for (int64_t exclusive : {0, 1}) {
+      for (int64_t reverse : {0, 1}) {
+        const auto got =
+            Values<float>(Eval("CumSum", A("exclusive", exclusive, "reverse", reverse), {x, Tensor::Scalar(axis)})[0]);
+        for (int64_t start = 0; start < shape.num_elements(); ++start) {
+          if (start / inner % dims[axis] != 0) continue;
+          float sum = 0;
+          for (int64_t k = 0; k < dims[axis]; ++k) {
+            const auto i = static_cast<size_t>(start + (reverse != 0 ? dims[axis] - 1 - k : k) * inner);
+            const float next = sum + v[i];
+            ASSERT_EQ(got[i], exclusive != 0 ? sum : next) << axis << exclusive << reverse << " " << i;
+            sum = next;
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(Trilu, DiagonalsFarOutside) {
   const Tensor x = Of<int64_t>({2, 3}, {1, 2, 3, 4, 5, 6});
   const auto run = [&](int64_t upper, int64_t k) {
