@@ -2,5 +2,5 @@
 #include "kernels/resize/body.h"
 
 namespace tenon::kernels::resize {
-const ResizeInner kResizeAvx512 = {Blend, GatherRow, Pick, Repeat};
+const ResizeInner kResizeAvx512 = {Blend, GatherRow, Sample, Pick, Repeat};
 }  // namespace tenon::kernels::resize

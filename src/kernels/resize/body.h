@@ -110,6 +110,32 @@ void GatherRow(const float* x, int64_t in, const int32_t* index, const float* we
   }
 }
 
+void Sample(const float* x, const int32_t* index, const float* weight, int64_t taps, float* y, int64_t n) {
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    V acc = Zero();
+    for (int64_t t = 0; t < taps; ++t) {
+      const V w = Load(weight + t * n + i);
+      const I at = LoadI(index + t * n + i);
+#if defined(__AVX512F__)
+      const V v = _mm512_mask_i32gather_ps(Zero(), _mm512_cmp_ps_mask(w, Zero(), _CMP_NEQ_UQ), at, x, 4);
+#else
+      const V v = _mm256_mask_i32gather_ps(Zero(), x, at, _mm256_cmp_ps(w, Zero(), _CMP_NEQ_UQ), 4);
+#endif
+      acc = Fma(v, w, acc);
+    }
+    Store(y + i, acc);
+  }
+  for (; i < n; ++i) {
+    float acc = 0;
+    for (int64_t t = 0; t < taps; ++t) {
+      const float w = weight[t * n + i];
+      if (w != 0) acc = __builtin_fmaf(x[index[t * n + i]], w, acc);
+    }
+    y[i] = acc;
+  }
+}
+
 void Pick(const float* x, const int32_t* index, float* y, int64_t n) {
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) Store(y + i, Gather(x, LoadI(index + i)));

@@ -61,11 +61,6 @@ double Reflect(double v, double lo, double hi) {
   return (v < lo) == even ? lo + r : hi - r;
 }
 
-struct GridAxis {
-  int64_t length = 0;
-  double lo = 0, hi = 0;
-};
-
 // Index of a neighbour after padding; -1: a zero.
 int64_t Padded(GridParams::Padding padding, const GridAxis& a, int64_t i) {
   if (i >= 0 && i < a.length) return i;
@@ -76,11 +71,12 @@ int64_t Padded(GridParams::Padding padding, const GridAxis& a, int64_t i) {
   }
 }
 
-struct GridTaps {
-  int count = 0;
-  int64_t index[4] = {};
-  double weight[4] = {};
-};
+}  // namespace
+
+GridAxis MakeGridAxis(const GridParams& params, int64_t length) {
+  const auto n = static_cast<double>(length);
+  return {length, params.align_corners ? 0 : -0.5, params.align_corners ? n - 1 : n - 0.5};
+}
 
 GridTaps TapsOf(const GridParams& params, const GridAxis& a, double n) {
   const auto length = static_cast<double>(a.length);
@@ -109,6 +105,8 @@ GridTaps TapsOf(const GridParams& params, const GridAxis& a, double n) {
   for (int k = 0; k < t.count; ++k) t.index[k] = Padded(params.padding, a, t.index[k]);
   return t;
 }
+
+namespace {
 
 // Weighted sum over the neighbours in all axes of one plane.
 double SampleAt(const View& x, int64_t base, const GridAxis* axes, const GridTaps* taps, int rank) {
@@ -149,10 +147,7 @@ Status RunGridReference(const GridParams& params, const RunArgs& args) {
   const int64_t plane = x.shape.Product(2, rank + 2), points = shape.Product(2, rank + 2), channels = x.shape[1];
   if (plane == 0) return BadInput("GridSample: X is {}", x.shape.ToString());
   GridAxis axes[kMaxRank];
-  for (int d = 0; d < rank; ++d) {
-    const auto n = static_cast<double>(x.shape[d + 2]);
-    axes[d] = {x.shape[d + 2], params.align_corners ? 0 : -0.5, params.align_corners ? n - 1 : n - 0.5};
-  }
+  for (int d = 0; d < rank; ++d) axes[d] = MakeGridAxis(params, x.shape[d + 2]);
   args.team.ParallelFor(x.shape[0] * points, 1 + 2048 / channels, [&](int64_t begin, int64_t end, int) {
     GridTaps taps[kMaxRank];
     for (int64_t p = begin; p < end; ++p) {

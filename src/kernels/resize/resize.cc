@@ -189,6 +189,8 @@ Result<std::unique_ptr<Kernel>> MakeReference(const Problem& problem) {
   return MakeWith(problem, nullptr);
 }
 constexpr auto MakeGrid = MakeParam<GridParams, ParseGrid, RunGridReference>;
+constexpr auto MakeGridAvx2 = MakeParam<GridParams, ParseGrid, RunGridFast<&kResizeAvx2>>;
+constexpr auto MakeGridAvx512 = MakeParam<GridParams, ParseGrid, RunGridFast<&kResizeAvx512>>;
 constexpr auto MakeAffine = MakeParam<AffineParams, ParseAffine, RunAffineReference>;
 constexpr auto MakeCrop = MakeParam<CropParams, ParseCrop, RunCropReference>;
 

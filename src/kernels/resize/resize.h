@@ -73,6 +73,26 @@ struct GridParams {
 Result<GridParams> ParseGrid(std::string_view op, const Attrs& attrs);
 Status InferGrid(const ShapeArgs& args);
 Status RunGridReference(const GridParams& params, const RunArgs& args);
+template <const ResizeInner* kInner>
+Status RunGridFast(const GridParams& params, const RunArgs& args);
+extern template Status RunGridFast<&kResizeAvx2>(const GridParams& params, const RunArgs& args);
+extern template Status RunGridFast<&kResizeAvx512>(const GridParams& params, const RunArgs& args);
+
+/// One spatial axis of what a grid samples from; positions beyond [lo, hi] are padding.
+struct GridAxis {
+  int64_t length = 0;
+  double lo = 0, hi = 0;
+};
+GridAxis MakeGridAxis(const GridParams& params, int64_t length);
+
+/// Neighbours of one position along one axis with their weights; index -1: a zero.
+struct GridTaps {
+  int count = 0;
+  int64_t index[4] = {};
+  double weight[4] = {};
+};
+/// `n` is the grid's number: -1 and 1 are the ends of the axis.
+GridTaps TapsOf(const GridParams& params, const GridAxis& axis, double n);
 
 struct AffineParams {
   bool align_corners = false;

@@ -149,6 +149,28 @@ TEST(GridSample, OddGridsStayInside) {
         attrs.Set("padding_mode", std::string(padding));
         attrs.Set("align_corners", align);
         EXPECT_TRUE(Eval("GridSample", attrs, {x, grid}).ok());
+        EXPECT_EQ(CheckRows("GridSample", attrs, {x, grid}, 1, 1e-5, 1e-5), 2);
+      }
+    }
+  }
+}
+
+TEST(GridSample, RowsAgreeAndZeroWeightsReadNothing) {
+  for (const char* mode : {"nearest", "linear", "cubic"}) {
+    for (const char* padding : {"zeros", "border", "reflection"}) {
+      for (int64_t align : {0, 1}) {
+        Attrs attrs;
+        attrs.Set("mode", std::string(mode));
+        attrs.Set("padding_mode", std::string(padding));
+        attrs.Set("align_corners", align);
+        for (int64_t points : {1, 9, 127, 129, 300}) {
+          const Tensor grid = RandomF32({2, 1, points, 2}, static_cast<uint32_t>(points), -1.6f, 1.6f);
+          EXPECT_EQ(CheckRows("GridSample", attrs, {RandomF32({2, 3, 7, 5}, 4), grid}, 1, 1e-5, 1e-5), 2);
+        }
+        Tensor x = RandomF32({1, 1, 4, 4}, 2);
+        x.MutableData<float>()[0] = std::numeric_limits<float>::infinity();
+        const Tensor far = RandomF32({1, 5, 5, 2}, 3, 0.3f, 3);
+        EXPECT_EQ(CheckRows("GridSample", attrs, {x, far}, 1, 1e-5, 1e-5), 2);
       }
     }
   }
