@@ -71,7 +71,7 @@ class NchwKernel final : public Kernel {
     TENON_RETURN_IF_ERROR(ResolveAxes(params_, in[0].shape, axes));
     const Axis& w = axes[params_.spatial - 1];
     Configured c;
-    c.scratch_bytes = sizeof(float) * static_cast<size_t>(w.out + RowFloats(w) * threads_);
+    c.scratch_bytes = sizeof(float) * static_cast<size_t>(w.out + (RowFloats(w) + w.out) * threads_);
     return c;
   }
 
@@ -86,10 +86,12 @@ class NchwKernel final : public Kernel {
     // Scratch was sized for the threads that make() was told of.
     const int64_t grain = args.team.size() > threads_ ? g.batch * g.channels : 1 + kGrain / std::max<int64_t>(1, taps);
     args.team.ParallelFor(g.batch * g.channels, grain, [&](int64_t begin, int64_t end, int thread) {
-      float* row = scale + w.out + RowFloats(w) * thread;
+      float* row = scale + w.out + (RowFloats(w) + w.out) * thread;
+      RowScale row_scale{scale, row + RowFloats(w)};
       std::fill(row, row + RowFloats(w), max ? -std::numeric_limits<float>::infinity() : 0.0f);
       for (int64_t p = begin; p < end; ++p) {
-        Plane(g, args.in[0].Data<float>() + p * d.in * h.in * w.in, g.out.Data<float>() + p * d.out * h.out * w.out, row, scale);
+        Plane(g, args.in[0].Data<float>() + p * d.in * h.in * w.in, g.out.Data<float>() + p * d.out * h.out * w.out, row,
+              &row_scale);
       }
     });
     return {};
@@ -108,7 +110,22 @@ class NchwKernel final : public Kernel {
     return last - first;
   }
 
-  void Plane(const Geometry& g, const float* x, float* y, float* row, const float* scale) const {
+  // 1 / taps of each column for windows of `rows` rows: computed again only where `rows` changes, at the borders of a plane.
+  struct RowScale {
+    const float* one;  // for one row
+    float* scratch;
+    int64_t rows = 0;
+    const float* For(int64_t wanted, int64_t n) {
+      if (wanted == 1) return one;
+      if (wanted != rows) {
+        rows = wanted;
+        for (int64_t i = 0; i < n; ++i) scratch[i] = one[i] / static_cast<float>(wanted);
+      }
+      return scratch;
+    }
+  };
+
+  void Plane(const Geometry& g, const float* x, float* y, float* row, RowScale* scale) const {
     const Axis &d = g.axes[0], &h = g.axes[1], &w = g.axes[2];
     const bool max = params_.kind == Kind::kMax;
     for (int64_t od = 0; od < d.out; ++od) {
@@ -126,10 +143,8 @@ class NchwKernel final : public Kernel {
         }
         if (first) std::fill(y, y + w.out, max ? -std::numeric_limits<float>::infinity() : 0.0f);
         if (first) continue;
-        kInner->slide(max, row, y, w.out, w.kernel, w.stride, w.dilation, max ? nullptr : scale);
-        if (max) continue;
-        const int64_t rows = Count(d, od) * Count(h, oh);
-        for (int64_t i = 0; rows != 1 && i < w.out; ++i) y[i] /= static_cast<float>(rows);
+        const float* factor = max ? nullptr : scale->For(Count(d, od) * Count(h, oh), w.out);
+        kInner->slide(max, row, y, w.out, w.kernel, w.stride, w.dilation, factor);
       }
     }
   }
