@@ -93,6 +93,21 @@ Status RunUnpool(const UnpoolParams& params, const RunArgs& args);
 Status RunRoiPool(const RoiPoolParams& params, const RunArgs& args);
 Status RunRoiAlign(const RoiAlignParams& params, const RunArgs& args);
 
+/// Types, shapes and batch indices of RoiAlign's inputs.
+Status CheckRoiAlign(const RunArgs& args);
+/// Where one roi samples its picture.
+struct RoiGrid {
+  int64_t batch = 0;
+  double x = 0, y = 0;  ///< its first corner
+  double bin_w = 0, bin_h = 0;  ///< extents of a bin
+  double grid_w = 0, grid_h = 0;  ///< samples along a bin; not more than 0 when the roi is empty
+};
+Result<RoiGrid> ResolveRoi(const RoiAlignParams& params, const RunArgs& args, int64_t roi);
+
+Refusal CanRoiAlignF32(const Problem& problem);
+Result<std::unique_ptr<Kernel>> MakeRoiAlignAvx2(const Problem& problem);
+Result<std::unique_ptr<Kernel>> MakeRoiAlignAvx512(const Problem& problem);
+
 std::span<const OpKernels> Operators();
 
 }  // namespace tenon::kernels::pool

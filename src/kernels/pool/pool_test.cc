@@ -149,6 +149,26 @@ TEST(Pool, UnpoolChecksItsIndices) {
   }
 }
 
+TEST(Pool, RoiAlignRowsAgree) {
+  const Tensor x = RandomF32({2, 3, 9, 20}, 5), batch = Tensor::FromVector<int64_t>({6}, {0, 1, 1, 0, 0, 1});
+  // Inside, over the edges, wholly outside, empty, upside down, one pixel.
+  const Tensor rois = Tensor::FromVector<float>(
+      {6, 4}, {1, 1, 17.3f, 7.7f, -9, -3, 30, 14, 40, 40, 60, 50, 5, 5, 5, 5, 12, 8, 3, 1, 19, 8, 20, 9});
+  for (const char* transform : {"half_pixel", "output_half_pixel"}) {
+    for (int64_t ratio : {0, 1, 3}) {
+      for (float scale : {1.0f, 0.37f}) {
+        Attrs attrs;
+        attrs.Set("output_height", int64_t{3});
+        attrs.Set("output_width", int64_t{5});
+        attrs.Set("sampling_ratio", ratio);
+        attrs.Set("spatial_scale", scale);
+        attrs.Set("coordinate_transformation_mode", std::string(transform));
+        EXPECT_EQ(CheckRows("RoiAlign", attrs, {x, rois, batch}, 1, 1e-5, 1e-5), 2);
+      }
+    }
+  }
+}
+
 TEST(Pool, RoiAlignRefusesAbsurdRegions) {
   Attrs attrs;
   attrs.Set("output_height", int64_t{2});

@@ -230,7 +230,7 @@ struct Sample {
 
 }  // namespace
 
-Status RunRoiAlign(const RoiAlignParams& params, const RunArgs& args) {
+Status CheckRoiAlign(const RunArgs& args) {
   const View& x = args.in[0];
   int64_t count = 0;
   TENON_RETURN_IF_ERROR(CheckRois(args, 4, &count));
@@ -238,28 +238,43 @@ Status RunRoiAlign(const RoiAlignParams& params, const RunArgs& args) {
   if (batches.dtype != DType::kI64 || batches.shape.rank() != 1 || batches.shape[0] != count) {
     return BadInput("batch_indices are {} {}; allowed: int64 [{}]", DTypeName(batches.dtype), batches.shape.ToString(), count);
   }
-  const int64_t channels = x.shape[1], height = x.shape[2], width = x.shape[3], bins = params.height * params.width;
-  TENON_ASSIGN_OR_RETURN(const MutView y, TakeOutput(args, 0, {count, channels, params.height, params.width}));
-  if (count > 0 && height * width == 0) return BadInput("RoiAlign: x is {}", x.shape.ToString());
+  if (count > 0 && x.shape[2] * x.shape[3] == 0) return BadInput("RoiAlign: x is {}", x.shape.ToString());
   for (int64_t r = 0; r < count; ++r) {
     const int64_t b = batches.Data<int64_t>()[r];
     if (b < 0 || b >= x.shape[0]) return BadInput("roi {} names batch {}; allowed: 0 to {}", r, b, x.shape[0] - 1);
-    double corner[4];
-    for (int k = 0; k < 4; ++k) {
-      corner[k] = LoadAt(args.in[1], r * 4 + k) * static_cast<double>(params.spatial_scale) - (params.half_pixel ? 0.5 : 0);
-    }
-    double roi_w = corner[2] - corner[0], roi_h = corner[3] - corner[1];
-    if (!params.half_pixel) roi_w = std::max(roi_w, 1.0), roi_h = std::max(roi_h, 1.0);
-    const double bin_h = roi_h / static_cast<double>(params.height), bin_w = roi_w / static_cast<double>(params.width);
-    const auto samples = [&](double bin) {
-      return params.sampling_ratio > 0 ? static_cast<double>(params.sampling_ratio) : std::ceil(bin);
-    };
-    const double grid_h = samples(bin_h), grid_w = samples(bin_w);
-    if (!(grid_h <= kMaxSamples && grid_w <= kMaxSamples && std::isfinite(corner[0] + corner[1]))) {
-      return BadInput("roi {} takes {} x {} samples a bin; allowed: up to {} each way", r, grid_h, grid_w, kMaxSamples);
-    }
-    const int64_t gh = std::max<int64_t>(0, static_cast<int64_t>(grid_h)),
-                  gw = std::max<int64_t>(0, static_cast<int64_t>(grid_w));
+  }
+  return {};
+}
+
+Result<RoiGrid> ResolveRoi(const RoiAlignParams& params, const RunArgs& args, int64_t roi) {
+  double corner[4];
+  for (int k = 0; k < 4; ++k) {
+    corner[k] = LoadAt(args.in[1], roi * 4 + k) * static_cast<double>(params.spatial_scale) - (params.half_pixel ? 0.5 : 0);
+  }
+  double roi_w = corner[2] - corner[0], roi_h = corner[3] - corner[1];
+  if (!params.half_pixel) roi_w = std::max(roi_w, 1.0), roi_h = std::max(roi_h, 1.0);
+  RoiGrid g{args.in[2].Data<int64_t>()[roi], corner[0], corner[1]};
+  g.bin_h = roi_h / static_cast<double>(params.height), g.bin_w = roi_w / static_cast<double>(params.width);
+  const auto samples = [&](double bin) {
+    return params.sampling_ratio > 0 ? static_cast<double>(params.sampling_ratio) : std::ceil(bin);
+  };
+  g.grid_h = samples(g.bin_h), g.grid_w = samples(g.bin_w);
+  if (!(g.grid_h <= kMaxSamples && g.grid_w <= kMaxSamples && std::isfinite(corner[0] + corner[1]))) {
+    return BadInput("roi {} takes {} x {} samples a bin; allowed: up to {} each way", roi, g.grid_h, g.grid_w, kMaxSamples);
+  }
+  return g;
+}
+
+Status RunRoiAlign(const RoiAlignParams& params, const RunArgs& args) {
+  const View& x = args.in[0];
+  TENON_RETURN_IF_ERROR(CheckRoiAlign(args));
+  const int64_t count = args.in[1].shape[0];
+  const int64_t channels = x.shape[1], height = x.shape[2], width = x.shape[3], bins = params.height * params.width;
+  TENON_ASSIGN_OR_RETURN(const MutView y, TakeOutput(args, 0, {count, channels, params.height, params.width}));
+  for (int64_t r = 0; r < count; ++r) {
+    TENON_ASSIGN_OR_RETURN(const RoiGrid g, ResolveRoi(params, args, r));
+    const int64_t gh = std::max<int64_t>(0, static_cast<int64_t>(g.grid_h)),
+                  gw = std::max<int64_t>(0, static_cast<int64_t>(g.grid_w));
     // Samples are shared by all channels: bins outside, channels inside.
     args.team.ParallelFor(
         bins, std::max<int64_t>(1, 8192 / std::max<int64_t>(1, channels * gh * gw)), [&](int64_t begin, int64_t end, int) {
@@ -268,12 +283,12 @@ Status RunRoiAlign(const RoiAlignParams& params, const RunArgs& args) {
             for (int64_t c = 0; c < channels; ++c) {
               double acc = 0;
               for (int64_t s = 0; s < gh * gw; ++s) {
-                const double sy = corner[1] + ph * bin_h + (static_cast<double>(s / gw) + 0.5) * bin_h / grid_h;
-                const double sx = corner[0] + pw * bin_w + (static_cast<double>(s % gw) + 0.5) * bin_w / grid_w;
+                const double sy = g.y + ph * g.bin_h + (static_cast<double>(s / gw) + 0.5) * g.bin_h / g.grid_h;
+                const double sx = g.x + pw * g.bin_w + (static_cast<double>(s % gw) + 0.5) * g.bin_w / g.grid_w;
                 const Sample sample(sy, sx, height, width);
                 double sum = 0, best = -std::numeric_limits<double>::infinity();
                 for (int k = 0; k < 4; ++k) {
-                  const double v = sample.weight[k] * LoadAt(x, (b * channels + c) * height * width + sample.at[k]);
+                  const double v = sample.weight[k] * LoadAt(x, (g.batch * channels + c) * height * width + sample.at[k]);
                   sum += v;
                   best = std::max(best, v);
                 }
