@@ -6,18 +6,41 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 namespace tenon::kernels::movement {
 namespace {
 
 constexpr int64_t kGrainBytes = int64_t{1} << 17;  // work for one thread, in bytes moved
 
+#ifdef __SSE2__
+// Elements 0, 2, 4, 6 and 1, 3, 5, 7 of the eight 4-byte ones at `src`.
+inline __m128i EvenOf(const uint32_t* src) {
+  const auto* p = reinterpret_cast<const float*>(src);
+  return _mm_castps_si128(_mm_shuffle_ps(_mm_loadu_ps(p), _mm_loadu_ps(p + 4), 0x88));
+}
+inline __m128i OddOf(const uint32_t* src) {
+  const auto* p = reinterpret_cast<const float*>(src);
+  return _mm_castps_si128(_mm_shuffle_ps(_mm_loadu_ps(p), _mm_loadu_ps(p + 4), 0xdd));
+}
+inline void StoreFour(uint32_t* dst, __m128i v) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(dst), v);
+}
+#endif
+
 template <typename T>
 void CopyLine(T* dst, int64_t dst_stride, const T* src, int64_t src_stride, int64_t n) {
   if (dst_stride == 1 && src_stride == 0) {
     std::fill(dst, dst + n, *src);
   } else if (dst_stride == 1) {
-    for (int64_t i = 0; i < n; ++i) dst[i] = src[i * src_stride];
+    int64_t i = 0;
+#ifdef __SSE2__
+    if constexpr (std::is_same_v<T, uint32_t>) {
+      // The last of eight is not the line's: one more must follow.
+      for (; src_stride == 2 && i + 5 <= n; i += 4) StoreFour(dst + i, EvenOf(src + 2 * i));
+    }
+#endif
+    for (; i < n; ++i) dst[i] = src[i * src_stride];
   } else {
     for (int64_t i = 0; i < n; ++i) dst[i * dst_stride] = src[i * src_stride];
   }
@@ -32,7 +55,16 @@ void Interleave(const T* src, int64_t src_stride, T* dst, int64_t dst_stride, in
 }
 template <int kCols, typename T>
 void Deinterleave(const T* src, int64_t src_stride, T* dst, int64_t dst_stride, int64_t rows) {
-  for (int64_t r = 0; r < rows; ++r) {
+  int64_t r = 0;
+#ifdef __SSE2__
+  if constexpr (kCols == 2 && std::is_same_v<T, uint32_t>) {
+    for (; src_stride == 2 && r + 4 <= rows; r += 4) {
+      StoreFour(dst + r, EvenOf(src + 2 * r));
+      StoreFour(dst + dst_stride + r, OddOf(src + 2 * r));
+    }
+  }
+#endif
+  for (; r < rows; ++r) {
     for (int c = 0; c < kCols; ++c) dst[c * dst_stride + r] = src[r * src_stride + c];
   }
 }
