@@ -1,5 +1,6 @@
 // GatherElements and GatherND.
 #include <algorithm>
+#include <atomic>
 
 #include "kernels/gather_scatter/nd_index.h"
 
@@ -9,6 +10,22 @@ namespace {
 using movement::At;
 using movement::SetTensor;
 
+// out[j] = data[offset + j * step + index[j] * stride]; false when an index lay outside, which reads element 0 of the axis
+// instead.
+template <typename T, typename I, int64_t kStep>
+bool GatherRow(const T* data, int64_t extent, int64_t stride, const I* index, int64_t n, T* out) {
+  bool good = true;
+  for (int64_t j = 0; j < n; ++j) {
+    const int64_t given = index[j];
+    const int64_t i = given + ((given >> 63) & extent);
+    const bool inside = static_cast<uint64_t>(i) < static_cast<uint64_t>(extent);
+    good &= inside;
+    out[j] = data[(inside ? i : 0) * stride + j * kStep];
+  }
+  return good;
+}
+
+// Indices are checked as they are used: reading a large tensor of them twice costs more than the gather.
 class GatherElementsKernel final : public movement::MoveKernel {
  public:
   explicit GatherElementsKernel(const Problem& p) : axis_(p.attrs.Int("axis", 0)) {}
@@ -20,22 +37,33 @@ class GatherElementsKernel final : public movement::MoveKernel {
     TENON_ASSIGN_OR_RETURN(const int axis, movement::NormalizeAxis(axis_, data.shape.rank()));
     TENON_RETURN_IF_ERROR(CheckInside("GatherElements", indices.shape, data.shape, axis));
     const int64_t extent = data.shape[axis];
-    TENON_RETURN_IF_ERROR(CheckIndices("GatherElements", indices, extent));
-    TENON_RETURN_IF_ERROR(movement::PrepareOutput(args, 0, indices.shape));
     const int64_t n = indices.num_elements();
+    if (extent == 0 || !movement::IsIndexType(indices.dtype)) {
+      TENON_RETURN_IF_ERROR(CheckIndices("GatherElements", indices, extent));
+    }
+    TENON_RETURN_IF_ERROR(movement::PrepareOutput(args, 0, indices.shape));
     if (n == 0) return Status::Ok();
     const int64_t stride = data.shape.Product(axis + 1, data.shape.rank());
+    const bool step = LastStep(indices.shape, axis) != 0;
+    std::atomic<bool> good{true};
     args.team.ParallelFor(n, int64_t{1} << 14, [&](int64_t begin, int64_t end, int) {
-      movement::DispatchSize(movement::ElementSize(data.dtype), [&](auto* tag) {
+      const bool inside = movement::DispatchSize(movement::ElementSize(data.dtype), [&](auto* tag) {
         using T = std::remove_pointer_t<decltype(tag)>;
         const auto* from = static_cast<const T*>(data.data);
         auto* out = static_cast<T*>(args.out[0].data);
-        WalkWithoutAxis(indices.shape, data.shape, axis, begin, end, [&](int64_t p, int64_t offset) {
-          const int64_t i = movement::ReadInt(indices, p);
-          out[p] = from[offset + (i < 0 ? i + extent : i) * stride];
-        });
+        const auto walk = [&]<typename I>(const I* index) {
+          bool all = true;
+          WalkWithoutAxis(indices.shape, data.shape, axis, begin, end, [&](int64_t p, int64_t count, int64_t offset) {
+            all &= step ? GatherRow<T, I, 1>(from + offset, extent, stride, index + p, count, out + p)
+                        : GatherRow<T, I, 0>(from + offset, extent, stride, index + p, count, out + p);
+          });
+          return all;
+        };
+        return indices.dtype == DType::kI64 ? walk(indices.Data<int64_t>()) : walk(indices.Data<int32_t>());
       });
+      if (!inside) good.store(false, std::memory_order_relaxed);
     });
+    if (!good.load()) return CheckIndices("GatherElements", indices, extent);
     return Status::Ok();
   }
 

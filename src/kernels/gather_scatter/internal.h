@@ -23,34 +23,43 @@ ReduceRun FindReduce(Reduction reduction, DType dtype);
 Status CheckInside(std::string_view op, const Shape& small, const Shape& large, int axis);
 Status CheckInside(std::string_view op, const SymShape& small, const SymShape& large, int axis);
 
-/// For each position of [begin, end) in row-major order over `walk`, calls f(position, offset) where offset is the position's
-/// offset in a tensor of shape `data` with the component of `axis` left out.
+/// Positions [begin, end) in row-major order over `walk`, in pieces of its last axis: f(position, n, offset) where offset is the
+/// first position's offset in a tensor of shape `data` with the component of `axis` left out; the next ones' step by
+/// LastStep(walk, axis).
 template <typename F>
 void WalkWithoutAxis(const Shape& walk, const Shape& data, int axis, int64_t begin, int64_t end, F&& f) {
-  const int rank = walk.rank();
+  const int last = walk.rank() - 1;
   int64_t stride[kMaxRank];
   int64_t index[kMaxRank];
   int64_t s = 1;
-  for (int i = rank - 1; i >= 0; --i) {
+  for (int i = last; i >= 0; --i) {
     stride[i] = i == axis ? 0 : s;
     s *= data[i];
   }
   int64_t offset = 0;
   int64_t rest = begin;
-  for (int i = rank - 1; i >= 0; --i) {
+  for (int i = last; i >= 0; --i) {
     index[i] = rest % walk[i];
     rest /= walk[i];
     offset += index[i] * stride[i];
   }
-  for (int64_t p = begin; p < end; ++p) {
-    f(p, offset);
-    for (int i = rank - 1; i >= 0; --i) {
+  for (int64_t p = begin; p < end;) {
+    const int64_t n = walk[last] - index[last] < end - p ? walk[last] - index[last] : end - p;
+    f(p, n, offset);
+    p += n;
+    if (p >= end) return;
+    offset -= index[last] * stride[last];
+    index[last] = 0;
+    for (int i = last - 1; i >= 0; --i) {
       offset += stride[i];
       if (++index[i] < walk[i]) break;
       offset -= walk[i] * stride[i];
       index[i] = 0;
     }
   }
+}
+inline int64_t LastStep(const Shape& walk, int axis) {
+  return axis == walk.rank() - 1 ? 0 : 1;
 }
 
 inline Status IndexError(std::string_view op, int64_t index, int64_t position, int64_t extent) {

@@ -89,10 +89,30 @@ class ScatterElementsKernel final : public ScatterKernel {
     const int64_t n = indices.num_elements();
     if (n == 0) return Status::Ok();
     const int64_t stride = data.shape.Product(axis + 1, data.shape.rank());
-    void* out = args.out[0].data;
-    WalkWithoutAxis(indices.shape, data.shape, axis, 0, n, [&](int64_t p, int64_t offset) {
-      const int64_t i = movement::ReadInt(indices, p);
-      Apply(At(out, offset + (i < 0 ? i + extent : i) * stride, size), At(updates.data, p, size), 1, size);
+    // Slices before `axis` never meet: threads take whole ones, and within one updates go in their order.
+    const int64_t slice = indices.shape.Product(axis, indices.shape.rank());
+    args.team.ParallelFor(n / slice, std::max<int64_t>(1, (int64_t{1} << 14) / slice), [&](int64_t begin, int64_t end, int) {
+      movement::DispatchSize(size, [&](auto* tag) {
+        using T = std::remove_pointer_t<decltype(tag)>;
+        auto* out = static_cast<T*>(args.out[0].data);
+        const auto* from = static_cast<const T*>(updates.data);
+        const int64_t step = LastStep(indices.shape, axis);
+        const auto walk = [&]<typename I>(const I* index) {
+          WalkWithoutAxis(indices.shape, data.shape, axis, begin * slice, end * slice,
+                          [&](int64_t p, int64_t count, int64_t offset) {
+                            for (int64_t j = 0; j < count; ++j) {
+                              const int64_t given = index[p + j];
+                              T* to = out + offset + j * step + (given < 0 ? given + extent : given) * stride;
+                              if (reduce_ == nullptr) {
+                                *to = from[p + j];
+                              } else {
+                                reduce_(to, from + p + j, 1);
+                              }
+                            }
+                          });
+        };
+        indices.dtype == DType::kI64 ? walk(indices.Data<int64_t>()) : walk(indices.Data<int32_t>());
+      });
     });
     return Status::Ok();
   }

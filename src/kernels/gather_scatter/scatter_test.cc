@@ -45,6 +45,37 @@ TEST(FieldCase, N10_IndexOutOfRange) {
   EXPECT_BAD_INPUT(TryEval("GatherND", A("batch_dims", 2), {x, Of<int64_t>({1, 2}, {0, 0})}), "batch_dims 2");
 }
 
+// Every axis, with indices smaller than the data, of both types: gathered and scattered against the definition.
+TEST(GatherScatterElements, EveryAxis) {
+  const Shape large({4, 6, 5}), small({3, 4, 3});
+  std::vector<float> v(static_cast<size_t>(large.num_elements()));
+  for (size_t i = 0; i < v.size(); ++i) v[i] = static_cast<float>(i);
+  const Tensor x = Tensor::FromVector<float>(large, v);
+  for (int axis = 0; axis < 3; ++axis) {
+    std::vector<int64_t> index(static_cast<size_t>(small.num_elements()));
+    std::vector<float> gathered, updates, scattered = v, added = v;
+    for (size_t p = 0; p < index.size(); ++p) {
+      index[p] = static_cast<int64_t>(p * 7 % static_cast<size_t>(2 * large[axis])) - large[axis];
+      const auto i = static_cast<int64_t>(p);
+      int64_t at[3] = {i / 12, i / 3 % 4, i % 3};
+      at[axis] = index[p] < 0 ? index[p] + large[axis] : index[p];
+      const auto k = static_cast<size_t>((at[0] * 6 + at[1]) * 5 + at[2]);
+      gathered.push_back(v[k]);
+      updates.push_back(static_cast<float>(1000 + i));
+      scattered[k] = updates.back();
+      added[k] += updates.back();
+    }
+    const Tensor by = Tensor::FromVector<float>(small, updates);
+    const std::vector<int32_t> narrow(index.begin(), index.end());
+    for (const Tensor& at : {Tensor::FromVector<int64_t>(small, index), Tensor::FromVector<int32_t>(small, narrow)}) {
+      EXPECT_EQ(Values<float>(Eval("GatherElements", A("axis", axis), {x, at})[0]), gathered);
+      EXPECT_EQ(Values<float>(Eval("ScatterElements", A("axis", axis), {x, at, by})[0]), scattered);
+      const Attrs add = A("axis", axis, "reduction", std::string("add"));
+      EXPECT_EQ(Values<float>(Eval("ScatterElements", add, {x, at, by})[0]), added);
+    }
+  }
+}
+
 TEST(ScatterND, Reductions) {
   const Tensor x = Of<float>({3}, {1, 2, 3});
   const Tensor at = Of<int64_t>({3, 1}, {0, 0, 2});
