@@ -154,6 +154,13 @@ class PadKernel final : public movement::MoveKernel {
       return;
     }
     const auto border = [&](int64_t from, int64_t to) {
+      if (block == 1 && size != movement::kStringSize) {  // single elements: no call for each
+        movement::DispatchSize(size, [&](auto* tag) {
+          using T = std::remove_pointer_t<decltype(tag)>;
+          for (int64_t i = from; i < to; ++i) static_cast<T*>(out)[i] = static_cast<const T*>(in)[SourceIndex(p, i, mode_)];
+        });
+        return;
+      }
       for (int64_t i = from; i < to; ++i) {
         CopyElements(At(out, i * block, size), At(in, SourceIndex(p, i, mode_) * block, size), block, size);
       }
