@@ -197,6 +197,28 @@ TEST(FieldCase, G07) {
   EXPECT_EQ(CountOps(h, "Transpose"), 0);
 }
 
+TEST(FoldDequantizedWeights, FoldsWeightsOfFourBits) {
+  ir::Graph g;
+  g.name = "g";
+  const ir::ValueId w = g.AddConstant("w", *Tensor::Zeros(DType::kU4, {256, 256}));
+  const ir::ValueId s = g.AddConstant("s", *Tensor::Zeros(DType::kF32, {256, 8}));
+  ir::Node d;
+  d.op = "DequantizeLinear";
+  d.inputs = {w, s};
+  d.attrs.Set("axis", int64_t{1});
+  d.attrs.Set("block_size", int64_t{32});
+  d.outputs = {g.AddValue("d", DType::kF32, Shape({256, 256}))};
+  g.AddNode(std::move(d));
+  ir::Node m;
+  m.op = "MatMul";
+  m.inputs = {g.AddInput("x", DType::kF32, Shape({1, 256})), g.FindValue("d")};
+  m.outputs = {g.AddValue("y", DType::kF32, Shape({1, 256}))};
+  g.AddNode(std::move(m));
+  g.AddOutput(g.FindValue("y"));
+  ASSERT_TRUE(RunPass("FoldDequantizedWeights", g, Context()).ok());
+  EXPECT_EQ(CountOps(g, "DequantizeLinear"), 0);
+}
+
 // N20: int8 weights without a zero point keep their signs when they are folded, also behind a Reshape.
 TEST(FieldCase, N20) {
   for (int level : {0, 1, 99}) {
@@ -283,7 +305,8 @@ TEST(FieldCase, G08) {
   EXPECT_EQ(CountOps(o.graph, "Mul"), 0) << ir::Print(o.graph);
 }
 
-// A model with a branch per sampling rate, compiled for one rate: the branch of the other cannot take the shape and is never taken.
+// A model with a branch per sampling rate, compiled for one rate: the branch of the other cannot take the shape and is never
+// taken.
 TEST(Pipeline, LeavesABranchThatDoesNotFit) {
   const Outcome o = Optimise(R"(graph g(x: float32[5]) -> (y) {
     hundred: float32[] = const [100]

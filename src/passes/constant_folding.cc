@@ -11,12 +11,18 @@ namespace {
 
 // Outputs up to here are folded whatever their inputs: never worth a step at run time.
 constexpr size_t kAlwaysFoldBytes = 64u << 10;
-// Beyond that an output may be this much larger than what it is made from; a broadcast constant only bloats the model.
+// Beyond that an output may have this many times the bytes of what it is made from, or as many elements (weights of 4 bits);
+// a broadcast constant only bloats the model.
 constexpr size_t kMaxGrowth = 4;
 
-size_t BytesOf(const ir::Value& v) {
-  return v.constant.defined() ? v.constant.bytes() : 0;
-}
+struct Size {
+  size_t bytes = 0;
+  int64_t elements = 0;
+  void Add(DType t, int64_t count) {
+    bytes += DTypeBytes(t, count);
+    elements += count;
+  }
+};
 
 bool InputsKnown(const Rewriter& r, NodeId id) {
   for (ValueId v : r.node(id).inputs) {
@@ -26,23 +32,25 @@ bool InputsKnown(const Rewriter& r, NodeId id) {
 }
 
 // An unknown size is not a large one: the check is made again on the result.
-bool WithinCap(const Rewriter& r, NodeId id, size_t out_bytes) {
-  if (out_bytes <= kAlwaysFoldBytes) return true;
-  size_t in_bytes = 0;
-  for (ValueId v : r.node(id).inputs) in_bytes += v == kNone ? 0 : BytesOf(r.value(v));
-  if (out_bytes <= in_bytes) return true;  // Transpose, Slice, Reshape, ... of weights
-  return out_bytes <= r.context().fold_cap_bytes && out_bytes / kMaxGrowth <= in_bytes;
+bool WithinCap(const Rewriter& r, NodeId id, const Size& out) {
+  if (out.bytes <= kAlwaysFoldBytes) return true;
+  Size in;
+  for (ValueId v : r.node(id).inputs) {
+    if (v != kNone && r.value(v).constant.defined()) in.Add(r.TypeOf(v), r.value(v).constant.shape().num_elements());
+  }
+  if (out.bytes <= in.bytes) return true;  // Transpose, Slice, Reshape, ... of weights
+  return out.bytes <= r.context().fold_cap_bytes && (out.bytes / kMaxGrowth <= in.bytes || out.elements <= in.elements);
 }
 
-size_t KnownOutputBytes(const Rewriter& r, NodeId id) {
-  size_t bytes = 0;
+Size KnownOutputSize(const Rewriter& r, NodeId id) {
+  Size size;
   for (ValueId v : r.node(id).outputs) {
     if (v == kNone) continue;
     const auto shape = r.ShapeOf(v).ToShape();
     if (!shape || r.TypeOf(v) == DType::kUndefined || !CheckedShape(shape->dims()).ok()) continue;
-    bytes += DTypeBytes(r.TypeOf(v), shape->num_elements());
+    size.Add(r.TypeOf(v), shape->num_elements());
   }
-  return bytes;
+  return size;
 }
 
 bool MayFold(const Rewriter& r, NodeId id) {
@@ -64,7 +72,7 @@ bool AnyIsOutput(Rewriter& r, NodeId id) {
 bool Evaluate(Rewriter& r, NodeId id) {
   if (!InputsKnown(r, id) || !MayFold(r, id)) return false;
   if (r.node(id).op == "Identity" && AnyIsOutput(r, id)) return false;
-  if (!WithinCap(r, id, KnownOutputBytes(r, id))) {
+  if (!WithinCap(r, id, KnownOutputSize(r, id))) {
     r.Refuse("the folded constant would be larger than the cap");
     return false;
   }
@@ -77,9 +85,9 @@ bool Evaluate(Rewriter& r, NodeId id) {
     r.Refuse("could not be evaluated");
     return false;
   }
-  size_t bytes = 0;
-  for (const Tensor& t : *out) bytes += t.bytes();
-  if (!WithinCap(r, id, bytes)) {
+  Size size;
+  for (const Tensor& t : *out) size.Add(t.dtype(), t.shape().num_elements());
+  if (!WithinCap(r, id, size)) {
     r.Refuse("the folded constant would be larger than the cap");
     return false;
   }

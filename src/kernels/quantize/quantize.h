@@ -72,6 +72,10 @@ Result<std::unique_ptr<Kernel>> MakeDynamicQuantize(const Problem& problem);
 Result<std::unique_ptr<Kernel>> MakeIntegerMatMul(const Problem& problem);  ///< MatMulInteger and QLinearMatMul
 Result<std::unique_ptr<Kernel>> MakeIntegerConv(const Problem& problem);    ///< ConvInteger and QLinearConv
 
+/// Blocks of integers of at most 8 bits to f32.
+Refusal CanBlocks(const Problem& problem);
+Result<std::unique_ptr<Kernel>> MakeBlocks(const Problem& problem);
+
 /// Fast rows: f32 and bytes; byte products with constant weights.
 Refusal CanFastLinear(const Problem& problem);
 Refusal CanFastMatMul(const Problem& problem);

@@ -97,6 +97,26 @@ TEST(Quantize, LinearRowsAgree) {
   EXPECT_GE(CheckRows("DynamicQuantizeLinear", {}, {RandomF32({100003}, 8, -3, 9)}, 3, 0, 0), 1);
 }
 
+TEST(Quantize, BlockRowsAgree) {
+  for (DType t : {DType::kU8, DType::kI8, DType::kU4, DType::kI4, DType::kU2, DType::kI2}) {
+    for (int64_t n : {1, 15, 16, 33, 67}) {
+      const Tensor q = Bytes(DType::kU8, {3, n, 5}, 3);  // the packed types take the first of these bytes
+      for (int axis : {1, 2}) {
+        Attrs attrs;
+        attrs.Set("axis", int64_t{axis});
+        attrs.Set("block_size", int64_t{16});
+        const Shape x = axis == 1 ? Shape{3, n, 5} : Shape{3, 5, n};
+        const int64_t blocks = (n + 15) / 16;
+        const Shape s = axis == 1 ? Shape{3, blocks, 5} : Shape{3, 5, blocks};
+        const Tensor values(t, x, q.buffer()), zeros(t, s, Bytes(DType::kU8, s, 4).buffer());
+        const Tensor scale = RandomF32(s, 5, 0.1f, 0.5f);
+        EXPECT_GE(CheckRows("DequantizeLinear", attrs, {values, scale, zeros}, 1, 0, 0), 1);
+        EXPECT_GE(CheckRows("DequantizeLinear", attrs, {values, scale, Tensor()}, 1, 0, 0), 1);
+      }
+    }
+  }
+}
+
 TEST(Quantize, MatMulRowsAgree) {
   for (DType ta : {DType::kU8, DType::kI8}) {
     for (DType tb : {DType::kU8, DType::kI8}) {
