@@ -186,13 +186,16 @@ class Builder {
   size_t limit_ = 0;
 };
 
+// Trees that one row walks at once: more than rows of one tree, since their nodes come from further away.
+constexpr int64_t kTreeWalks = 16;
+
 // One step of all walks, until all have ended; the first `least` steps need no look at that.
-template <typename T, bool kNans, bool kRows>
+template <typename T, bool kNans, bool kRows, int64_t kWalks>
 void Walk(const Forest<T>& forest, const T* x, uint32_t least, uint32_t* leaves) {
   const typename Forest<T>::Node* nodes = forest.nodes.data();
   const uint8_t* nan_second = forest.nan_second.data();
-  uint32_t at[kLanes];
-  for (int64_t k = 0; k < kLanes; ++k) at[k] = leaves[k];
+  uint32_t at[kWalks];
+  for (int64_t k = 0; k < kWalks; ++k) at[k] = leaves[k];
   const auto step = [&](int64_t k) {
     const auto& n = nodes[at[k]];
     const T v = x[n.feature + static_cast<uint32_t>(kRows ? k : 0)];
@@ -201,20 +204,20 @@ void Walk(const Forest<T>& forest, const T* x, uint32_t least, uint32_t* leaves)
     return n.child + second;
   };
   for (uint32_t d = 0; d < least; ++d) {
-#pragma GCC unroll 8
-    for (int64_t k = 0; k < kLanes; ++k) at[k] = step(k);
+#pragma GCC unroll 16
+    for (int64_t k = 0; k < kWalks; ++k) at[k] = step(k);
   }
   uint32_t moved = 1;
   while (moved != 0) {
     moved = 0;
-#pragma GCC unroll 8
-    for (int64_t k = 0; k < kLanes; ++k) {
+#pragma GCC unroll 16
+    for (int64_t k = 0; k < kWalks; ++k) {
       const uint32_t next = step(k);
       moved |= next ^ at[k];
       at[k] = next;
     }
   }
-  for (int64_t k = 0; k < kLanes; ++k) leaves[k] = at[k];
+  for (int64_t k = 0; k < kWalks; ++k) leaves[k] = at[k];
 }
 
 }  // namespace
@@ -228,20 +231,21 @@ template <typename T>
 void WalkRows(const Forest<T>& forest, const T* x, bool nans, size_t tree, uint32_t* leaves) {
   const auto& t = forest.trees[tree];
   for (int64_t k = 0; k < kLanes; ++k) leaves[k] = t.root;
-  nans ? Walk<T, true, true>(forest, x, t.least_depth, leaves) : Walk<T, false, true>(forest, x, t.least_depth, leaves);
+  nans ? Walk<T, true, true, kLanes>(forest, x, t.least_depth, leaves)
+       : Walk<T, false, true, kLanes>(forest, x, t.least_depth, leaves);
 }
 
 template <typename T>
 void WalkTrees(const Forest<T>& forest, const T* x, bool nans, size_t begin, size_t end, uint32_t* leaves) {
-  for (size_t t = begin; t < end; t += static_cast<size_t>(kLanes)) {
-    const size_t n = std::min(static_cast<size_t>(kLanes), end - t);
-    uint32_t at[kLanes], least = ~uint32_t{0};
-    for (size_t k = 0; k < static_cast<size_t>(kLanes); ++k) {
+  for (size_t t = begin; t < end; t += static_cast<size_t>(kTreeWalks)) {
+    const size_t n = std::min(static_cast<size_t>(kTreeWalks), end - t);
+    uint32_t at[kTreeWalks], least = ~uint32_t{0};
+    for (size_t k = 0; k < static_cast<size_t>(kTreeWalks); ++k) {
       const auto& tree = forest.trees[t + std::min(k, n - 1)];
       at[k] = tree.root;
       least = std::min(least, tree.least_depth);
     }
-    nans ? Walk<T, true, false>(forest, x, least, at) : Walk<T, false, false>(forest, x, least, at);
+    nans ? Walk<T, true, false, kTreeWalks>(forest, x, least, at) : Walk<T, false, false, kTreeWalks>(forest, x, least, at);
     for (size_t k = 0; k < n; ++k) leaves[t - begin + k] = at[k];
   }
 }

@@ -1,5 +1,5 @@
 // Trees laid out to be walked fast: every test is "x > threshold", the two children of a node lie side by side, and a leaf leads
-// to itself, so that a step is one comparison and one addition without a branch, and eight walks go on at once.
+// to itself, so that a step is one comparison and one addition without a branch, and several walks go on at once.
 //
 //   next = child + (x[feature] > threshold)
 //
@@ -15,7 +15,7 @@
 
 namespace tenon::kernels::ml {
 
-/// Walks that go on at once; a block of rows is stored feature by feature, kLanes rows side by side.
+/// Rows that walk a tree at once; a block of rows is stored feature by feature, kLanes rows side by side.
 inline constexpr int64_t kLanes = 8;
 
 template <typename T>

@@ -117,17 +117,13 @@ class ForestKernel final : public TreeKernel<T> {
 
   Result<Configured> Configure(std::span<const View>, std::span<const View>) const override {
     Configured c;
-    c.scratch_bytes = ThreadBytes() * static_cast<size_t>(threads_) + forest_.trees.size() * sizeof(uint32_t);
+    c.scratch_bytes = ThreadBytes() * static_cast<size_t>(threads_);
     return c;
   }
 
   Status Run(const RunArgs& args) const override {
     const Matrix x = AsMatrix(args.in[0].shape);
     TENON_RETURN_IF_ERROR(this->CheckWidth(x));
-    if (x.rows < kLanes / 2) {
-      RunFewRows(args, x);
-      return {};
-    }
     // Scratch was sized for the threads that make() was told of.
     const auto worth = static_cast<int64_t>(kGrainVisits / forest_.visits) + 1;
     const int64_t grain = args.team.size() > threads_ ? x.rows : (worth + kLanes - 1) / kLanes * kLanes;
@@ -146,6 +142,7 @@ class ForestKernel final : public TreeKernel<T> {
     T* x;          // [block / kLanes][features][kLanes]
     T* scores;     // [block][targets]
     uint8_t* has;  // [block][targets]
+    uint32_t* leaves;   // [trees]
   };
 
   template <typename In>
@@ -159,7 +156,8 @@ class ForestKernel final : public TreeKernel<T> {
   static size_t Align(size_t n) { return (n + 63) / 64 * 64; }
   size_t ThreadBytes() const {
     const auto rows = static_cast<size_t>(block_), targets = static_cast<size_t>(this->targets_);
-    return Align(rows * forest_.features.size() * sizeof(T)) + Align(rows * targets * sizeof(T)) + Align(rows * targets);
+    return Align(rows * forest_.features.size() * sizeof(T)) + Align(rows * targets * sizeof(T)) + Align(rows * targets) +
+           Align(forest_.trees.size() * sizeof(uint32_t));
   }
   Scratch ScratchOf(std::byte* base, int thread) const {
     std::byte* at = base + ThreadBytes() * static_cast<size_t>(thread);
@@ -170,6 +168,8 @@ class ForestKernel final : public TreeKernel<T> {
     s.scores = reinterpret_cast<T*>(at);
     at += Align(rows * static_cast<size_t>(this->targets_) * sizeof(T));
     s.has = reinterpret_cast<uint8_t*>(at);
+    at += Align(rows * static_cast<size_t>(this->targets_));
+    s.leaves = reinterpret_cast<uint32_t*>(at);
     return s;
   }
 
@@ -218,12 +218,26 @@ class ForestKernel final : public TreeKernel<T> {
 
   // Trees are added in their order whatever the block or the number of threads: the sums never change.
   void RunBlock(const RunArgs& args, const Matrix& x, int64_t begin, int64_t end, const Scratch& s) const {
-    const bool nans = Gather(args.in[0], x.columns, begin, end, kLanes, s.x);
-    const int64_t rows = end - begin, width = this->targets_;
-    const auto group = static_cast<int64_t>(forest_.features.size()) * kLanes;
+    // A last group of few rows goes one by one.
+    const int64_t tail = (end - begin) % kLanes < kLanes / 2 ? (end - begin) % kLanes : 0;
+    const int64_t rows = end - begin - tail, width = this->targets_;
+    if (rows > 0) {
+      const bool nans = Gather(args.in[0], x.columns, begin, begin + rows, kLanes, s.x);
+      AddTrees(rows, nans, s);
+      for (int64_t r = 0; r < rows; ++r) this->Finish(args, begin + r, s.scores + r * width, s.has + r * width);
+    }
+    for (int64_t r = begin + rows; r < end; ++r) RunRow(args, x, r, s);
+  }
+
+  // Every leaf has one weight, always of the same target, and weights are added up.
+  bool Sums() const { return forest_.single && this->aggregate_ != Aggregate::kMin && this->aggregate_ != Aggregate::kMax; }
+
+  // Sums of all trees for `rows` rows, kLanes of them at a time.
+  void AddTrees(int64_t rows, bool nans, const Scratch& s) const {
+    const int64_t width = this->targets_, group = static_cast<int64_t>(forest_.features.size()) * kLanes;
     std::fill_n(s.scores, rows * width, T(0));
     std::fill_n(s.has, rows * width, uint8_t{0});
-    const bool sums = forest_.single && this->aggregate_ != Aggregate::kMin && this->aggregate_ != Aggregate::kMax;
+    const bool sums = Sums();
     for (size_t t = 0; t < forest_.trees.size(); ++t) {
       for (int64_t r = 0; r < rows; r += kLanes) {
         uint32_t at[kLanes];
@@ -237,29 +251,30 @@ class ForestKernel final : public TreeKernel<T> {
         }
       }
     }
-    if (sums && !forest_.trees.empty()) {
-      for (int64_t r = 0; r < rows; ++r) s.has[r * width + forest_.target] = 1;
-    }
-    for (int64_t r = 0; r < rows; ++r) this->Finish(args, begin + r, s.scores + r * width, s.has + r * width);
+    if (!sums || forest_.trees.empty()) return;
+    for (int64_t r = 0; r < rows; ++r) s.has[r * width + forest_.target] = 1;
   }
 
-  // Few rows: eight trees at once for each, shared out over the threads when there are many trees.
-  void RunFewRows(const RunArgs& args, const Matrix& x) const {
-    const Scratch s = ScratchOf(args.scratch, 0);
-    auto* leaves = reinterpret_cast<uint32_t*>(args.scratch + ThreadBytes() * static_cast<size_t>(threads_));
+  // One row: many trees at a time, shared out over the threads when there are many and this is not a part of more rows.
+  void RunRow(const RunArgs& args, const Matrix& x, int64_t row, const Scratch& s) const {
     const auto trees = static_cast<int64_t>(forest_.trees.size());
     const double per_tree = forest_.visits / std::max(1.0, static_cast<double>(trees));
     const int64_t grain = (static_cast<int64_t>(kGrainVisits / per_tree) + kLanes) / kLanes * kLanes;
-    for (int64_t r = 0; r < x.rows; ++r) {
-      const bool nans = Gather(args.in[0], x.columns, r, r + 1, 1, s.x);
-      args.team.ParallelFor(trees, grain, [&](int64_t begin, int64_t end, int) {
-        WalkTrees(forest_, s.x, nans, static_cast<size_t>(begin), static_cast<size_t>(end), leaves + begin);
-      });
-      std::fill_n(s.scores, this->targets_, T(0));
-      std::fill_n(s.has, this->targets_, uint8_t{0});
-      for (int64_t t = 0; t < trees; ++t) AddLeaf(leaves[t], s.scores, s.has);
-      this->Finish(args, r, s.scores, s.has);
+    const bool nans = Gather(args.in[0], x.columns, row, row + 1, 1, s.x);
+    args.team.ParallelFor(trees, grain, [&](int64_t begin, int64_t end, int) {
+      WalkTrees(forest_, s.x, nans, static_cast<size_t>(begin), static_cast<size_t>(end), s.leaves + begin);
+    });
+    std::fill_n(s.scores, this->targets_, T(0));
+    std::fill_n(s.has, this->targets_, uint8_t{0});
+    if (Sums() && trees > 0) {
+      T sum = 0;
+      for (int64_t t = 0; t < trees; ++t) sum += forest_.value[s.leaves[t]];
+      s.scores[forest_.target] = sum;
+      s.has[forest_.target] = 1;
+    } else {
+      for (int64_t t = 0; t < trees; ++t) AddLeaf(s.leaves[t], s.scores, s.has);
     }
+    this->Finish(args, row, s.scores, s.has);
   }
 
   Forest<T> forest_;
