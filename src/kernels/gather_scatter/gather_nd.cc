@@ -10,22 +10,35 @@ namespace {
 using movement::At;
 using movement::SetTensor;
 
-// out[j] = data[offset + j * step + index[j] * stride]; false when an index lay outside, which reads element 0 of the axis
-// instead.
-template <typename T, typename I, int64_t kStep>
-bool GatherRow(const T* data, int64_t extent, int64_t stride, const I* index, int64_t n, T* out) {
-  bool good = true;
+// Whether all of `index` lie in [-extent, extent): both differences are then not negative, and what wraps comes out negative.
+template <typename I>
+bool AllInside(const I* index, int64_t n, int64_t extent) {
+  const auto e = static_cast<uint64_t>(extent);
+  uint64_t signs = 0;
+  const auto look = [&](int64_t j) {
+    const auto i = static_cast<uint64_t>(static_cast<int64_t>(index[j]));
+    signs |= (i + e) | (e - 1 - i);
+  };
+  constexpr int64_t kPiece = 16;  // a constant, so that the compiler vectorises it
+  int64_t j = 0;
+  for (; j + kPiece <= n; j += kPiece) {
+    for (int64_t k = 0; k < kPiece; ++k) look(j + k);
+  }
+  for (; j < n; ++j) look(j);
+  return signs >> 63 == 0;
+}
+
+// out[j] = data[j * kStep + index[j] * stride] for indices that AllInside passed. kUnit: stride is 1.
+template <typename T, typename I, int64_t kStep, bool kUnit>
+void GatherRow(const T* data, int64_t extent, int64_t stride, const I* index, int64_t n, T* out) {
   for (int64_t j = 0; j < n; ++j) {
     const int64_t given = index[j];
     const int64_t i = given + ((given >> 63) & extent);
-    const bool inside = static_cast<uint64_t>(i) < static_cast<uint64_t>(extent);
-    good &= inside;
-    out[j] = data[(inside ? i : 0) * stride + j * kStep];
+    out[j] = data[(kUnit ? i : i * stride) + j * kStep];
   }
-  return good;
 }
 
-// Indices are checked as they are used: reading a large tensor of them twice costs more than the gather.
+// Indices are checked piece by piece as they are used: reading a large tensor of them twice costs more than the gather.
 class GatherElementsKernel final : public movement::MoveKernel {
  public:
   explicit GatherElementsKernel(const Problem& p) : axis_(p.attrs.Int("axis", 0)) {}
@@ -54,8 +67,19 @@ class GatherElementsKernel final : public movement::MoveKernel {
         const auto walk = [&]<typename I>(const I* index) {
           bool all = true;
           WalkWithoutAxis(indices.shape, data.shape, axis, begin, end, [&](int64_t p, int64_t count, int64_t offset) {
-            all &= step ? GatherRow<T, I, 1>(from + offset, extent, stride, index + p, count, out + p)
-                        : GatherRow<T, I, 0>(from + offset, extent, stride, index + p, count, out + p);
+            constexpr int64_t kPiece = 1024;  // stays in the cache between the check and the use
+            for (int64_t q = p; q < p + count && all; q += kPiece) {
+              const int64_t m = std::min(kPiece, p + count - q);
+              all = AllInside(index + q, m, extent);
+              if (!all) break;
+              if (step) {
+                GatherRow<T, I, 1, false>(from + offset + (q - p), extent, stride, index + q, m, out + q);
+              } else if (stride == 1) {
+                GatherRow<T, I, 0, true>(from + offset, extent, stride, index + q, m, out + q);
+              } else {
+                GatherRow<T, I, 0, false>(from + offset, extent, stride, index + q, m, out + q);
+              }
+            }
           });
           return all;
         };
