@@ -98,8 +98,15 @@ class PadKernel final : public movement::MoveKernel {
     if (row == 0) return Status::Ok();
     const int64_t grain = std::max<int64_t>(1, (int64_t{1} << 17) / (row * movement::StrideBytes(size)));
     args.team.ParallelFor(shape.Product(0, inner), grain, [&](int64_t begin, int64_t end, int) {
+      // The axis before `inner` counts along; what lies before it is worked out once for each of its rounds.
+      const int64_t round = inner > 0 ? shape[inner - 1] : 1;
+      int64_t at = begin % round;
+      int64_t base = 0;
       for (int64_t r = begin; r < end; ++r) {
-        const int64_t source = SourceRow(r, inner, shape, in.shape, pads);
+        if (inner > 0 && (r == begin || at == 0)) base = SourceRow(r / round, inner - 1, shape, in.shape, pads);
+        int64_t source = inner > 0 ? SourceIndex(pads[inner - 1], at, mode_) : 0;
+        if (inner > 0) source = base < 0 || source < 0 ? -1 : base * in.shape[inner - 1] + source;
+        if (++at == round) at = 0;
         void* out = At(args.out[0].data, r * row, size);
         if (source < 0) {
           FillElements(out, value, row, size);
@@ -148,25 +155,35 @@ class PadKernel final : public movement::MoveKernel {
 
   void Row(void* out, const void* in, const AxisPad& p, int64_t block, const void* value, int size) const {
     CopyElements(At(out, p.before * block, size), At(in, p.start * block, size), p.length * block, size);
+    if (block == 1 && size != movement::kStringSize) {  // single elements: no call for each
+      return movement::DispatchSize(size, [&](auto* tag) {
+        using T = std::remove_pointer_t<decltype(tag)>;
+        const T v = value == nullptr ? T{} : *static_cast<const T*>(value);
+        Border(static_cast<T*>(out), static_cast<const T*>(in), p, v, 0, p.before);
+        Border(static_cast<T*>(out), static_cast<const T*>(in), p, v, p.before + p.length, p.extent());
+      });
+    }
     if (mode_ == Mode::kConstant) {
       FillElements(out, value, p.before * block, size);
       FillElements(At(out, (p.before + p.length) * block, size), value, p.after * block, size);
       return;
     }
     const auto border = [&](int64_t from, int64_t to) {
-      if (block == 1 && size != movement::kStringSize) {  // single elements: no call for each
-        movement::DispatchSize(size, [&](auto* tag) {
-          using T = std::remove_pointer_t<decltype(tag)>;
-          for (int64_t i = from; i < to; ++i) static_cast<T*>(out)[i] = static_cast<const T*>(in)[SourceIndex(p, i, mode_)];
-        });
-        return;
-      }
       for (int64_t i = from; i < to; ++i) {
         CopyElements(At(out, i * block, size), At(in, SourceIndex(p, i, mode_) * block, size), block, size);
       }
     };
     border(0, p.before);
     border(p.before + p.length, p.extent());
+  }
+
+  template <typename T>
+  void Border(T* out, const T* in, const AxisPad& p, T value, int64_t from, int64_t to) const {
+    if (mode_ == Mode::kConstant) {
+      for (int64_t i = from; i < to; ++i) out[i] = value;
+    } else {
+      for (int64_t i = from; i < to; ++i) out[i] = in[SourceIndex(p, i, mode_)];
+    }
   }
 
   Mode mode_;
