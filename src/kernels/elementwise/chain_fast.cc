@@ -84,6 +84,25 @@ class ChainFast final : public Kernel {
       busy[s] = true;
       slot_[j] = s;
     }
+    for (int j = 0; j + 1 < program_.count; ++j) {
+      const ChainStep& mul = program_.steps[j];
+      const ChainStep& add = program_.steps[j + 1];
+      const int product = program_.inputs + j;
+      mul_add_[j] = mul.kind == ChainStep::Kind::kBinary && mul.binary == BinaryOp::kMul &&
+                    add.kind == ChainStep::Kind::kBinary && add.binary == BinaryOp::kAdd && last_use[j] == j + 1 &&
+                    (add.args[0] == product) != (add.args[1] == product);
+    }
+  }
+
+  // x * scale + shift in one pass, where the block's scale and shift are one element each: a normalisation by channel.
+  bool MulAdd(int j, const float* const* registers, const bool* scalar, int64_t n, float* to) const {
+    const ChainStep& mul = program_.steps[j];
+    const ChainStep& add = program_.steps[j + 1];
+    const int factor = scalar[mul.args[1]] ? 1 : 0;
+    const int term = add.args[0] == program_.inputs + j ? add.args[1] : add.args[0];
+    if (!scalar[mul.args[factor]] || scalar[mul.args[1 - factor]] || !scalar[term]) return false;
+    table_.mul_add(registers[mul.args[1 - factor]], to, n, *registers[mul.args[factor]], *registers[term]);
+    return true;
   }
 
   // Which registers hold one element for a whole block: a step of such operands only does too, except the last, which fills the
@@ -103,6 +122,13 @@ class ChainFast final : public Kernel {
     const int k = program_.inputs;
     for (int i = 0; i < k; ++i) registers[i] = inputs[i];
     for (int j = 0; j < program_.count; ++j) {
+      if (mul_add_[j]) {
+        float* sum = j + 2 == program_.count ? out : results[slot_[j + 1]];
+        if (MulAdd(j, registers, scalar, n, sum)) {
+          registers[k + ++j] = sum;
+          continue;
+        }
+      }
       const bool last = j + 1 == program_.count;
       const bool single = scalar[k + j];
       float* to = last && !single ? out : results[slot_[j]];
@@ -131,6 +157,7 @@ class ChainFast final : public Kernel {
   const F32Table& table_;
   ChainProgram program_;
   int slot_[kMaxChainSteps] = {};
+  bool mul_add_[kMaxChainSteps] = {};  // this step and the next are a product and the sum that alone reads it
   int64_t grain_ = kGrain;
 };
 

@@ -196,6 +196,41 @@ TEST_P(ElementwiseChain, EqualsItsOperators) {
   EXPECT_GT(compared, 100000);
 }
 
+// A product and a sum by channel run as one pass, to the same bits; where the sum reads the product twice they do not.
+TEST_P(ElementwiseChain, ScaleAndShiftByChannel) {
+  const auto isa = hw::IsaFromLevel(GetParam());
+  ASSERT_TRUE(isa.ok());
+  if (!hw::Covers(hw::DetectIsa(), isa.value())) GTEST_SKIP() << "this CPU lacks " << GetParam();
+  hw::Team team(1);
+  Random random(3);
+  const Tensor x = RandomF32(Shape{2, 5, 700}, random);
+  const Tensor scale = RandomF32(Shape{5, 1}, random);
+  const Tensor shift = RandomF32(Shape{5, 1}, random);
+  const std::vector<View> views = {x.view(), scale.view(), shift.view()};
+  const auto two = [&](const char* op, const Tensor& a, const Tensor& b) {
+    return Evaluate(op, {}, std::vector<View>{a.view(), b.view()}, 1, isa.value(), team).value()[0];
+  };
+  for (int form = 0; form < 4; ++form) {
+    Program program;
+    form % 2 == 0 ? program.Add("Mul", 0, 1) : program.Add("Mul", 1, 0);
+    form / 2 == 0 ? program.Add("Add", 3, 2) : program.Add("Add", 2, 3);
+    program.Add("Relu", 4);
+    const auto got = Evaluate("ElementwiseChain", program.ToAttrs(), views, 1, isa.value(), team);
+    ASSERT_TRUE(got.ok()) << got.status().message();
+    const Tensor sum = two("Add", two("Mul", x, scale), shift);
+    const Tensor want = Evaluate("Relu", {}, std::vector<View>{sum.view()}, 1, isa.value(), team).value()[0];
+    EXPECT_TRUE(SameTensor(got.value()[0].view(), want.view())) << form;
+  }
+  Program twice;
+  twice.Add("Mul", 0, 1);
+  twice.Add("Add", 3, 3);
+  twice.Add("Add", 4, 2);
+  const auto got = Evaluate("ElementwiseChain", twice.ToAttrs(), views, 1, isa.value(), team);
+  ASSERT_TRUE(got.ok()) << got.status().message();
+  const Tensor product = two("Mul", x, scale);
+  EXPECT_TRUE(SameTensor(got.value()[0].view(), two("Add", two("Add", product, product), shift).view()));
+}
+
 INSTANTIATE_TEST_SUITE_P(Isa, ElementwiseChain, testing::Values("baseline", "avx2", "avx512"));
 
 TEST(ElementwiseChainProgram, RefusesWhatIsNoProgram) {
