@@ -20,8 +20,9 @@ ir::ValueId ToInt64(Builder* b, ir::ValueId v) {
 
 // Crops or pads each axis around its centre: first Slice where the input is larger, then Pad where it is smaller.
 Status ExpandCenterCropPad(Builder* b, Pending* p) {
-  if (ops::IsSupported(p->node.op)) return Status::Ok();
   if (!p->Has(0) || !p->Has(1)) return BadInput("needs an input and a shape");
+  const DType type = b->value(p->In(0)).dtype;
+  if (ops::IsSupported(p->node.op) && (DTypeBits(type) >= 8 || type == DType::kUndefined)) return Status::Ok();
   const bool some_axes = p->node.attrs.Has("axes");
   const ir::ValueId axes = some_axes ? b->Ints(p->node.attrs.Ints("axes")) : ir::kNone;
   const ir::ValueId shape = b->Emit("Shape", {p->In(0)});

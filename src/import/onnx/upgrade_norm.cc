@@ -58,11 +58,6 @@ Status BatchNormTo14(Builder* /*b*/, Pending* p) {
   return Status::Ok();
 }
 
-Status BatchNormTo15(Builder* /*b*/, Pending* p) {
-  if (p->node.attrs.Int("training_mode", 0) != 0) return Unsupported("training mode is not supported");
-  return Status::Ok();
-}
-
 // Scale and bias were given for each group; now for each channel: [G] -> [G, 1] -> [G, C/G] -> [C].
 Status GroupNormTo21(Builder* b, Pending* p) {
   const int64_t groups = p->node.attrs.Int("num_groups", 0);

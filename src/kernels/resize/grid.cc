@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "kernels/float_io.h"
+#include "kernels/element.h"
 #include "kernels/kernel_util.h"
 #include "kernels/resize/resize.h"
 
@@ -120,7 +120,7 @@ double SampleAt(const View& x, int64_t base, const GridAxis* axes, const GridTap
       w = i < 0 ? 0 : w * taps[d].weight[at[d]];
       offset = offset * axes[d].length + i;
     }
-    if (w != 0) sum += w * LoadAt(x, base + offset);
+    if (w != 0) sum += w * LoadDouble(x.dtype, x.data, base + offset);
     int d = rank - 1;
     for (; d >= 0; --d) {
       if (++at[d] < taps[d].count) break;
@@ -155,7 +155,8 @@ Status RunGridReference(const GridParams& params, const RunArgs& args) {
       for (int d = 0; d < rank; ++d) taps[d] = TapsOf(params, axes[d], LoadAt(grid, p * rank + (rank - 1 - d)));
       const int64_t b = p / points;
       for (int64_t c = 0; c < channels; ++c) {
-        StoreAt(y, (b * channels + c) * points + p % points, SampleAt(x, (b * channels + c) * plane, axes, taps, rank));
+        StoreDouble(y.dtype, y.data, (b * channels + c) * points + p % points,
+                    SampleAt(x, (b * channels + c) * plane, axes, taps, rank));
       }
     }
   });

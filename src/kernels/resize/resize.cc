@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/float_io.h"
+#include "kernels/element.h"
 #include "kernels/kernel_util.h"
 
 namespace tenon::kernels::resize {
@@ -20,6 +20,9 @@ Refusal CanResize(const Problem& p) {
 }
 Refusal CanFloat(const Problem& p) {
   return IsPlainFloat(p.in[0].dtype) ? nullptr : kRefuseDType;
+}
+Refusal CanGrid(const Problem& p) {
+  return IsPlainNumeric(p.in[0].dtype) ? nullptr : kRefuseDType;
 }
 Refusal CanCrop(const Problem& p) {
   return DTypeBits(p.in[0].dtype) >= 8 ? nullptr : kRefuseDType;
