@@ -3,6 +3,7 @@ import os
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper
 
 from support import build_model, command, compare, library, models
 
@@ -154,3 +155,74 @@ def test_N19_the_pair_of_the_report(tmp_path):
     path = F.model(tmp_path / "m.onnx", [F.node("MatMulInteger", ["a", "b"], ["y"])], [F.value("a", [1, 2], onnx.TensorProto.UINT8)],
                    [F.value("y", [1, 1], onnx.TensorProto.INT32)], {"b": np.array([[127], [127]], np.int8)})
     at_every_level(path, {"a": np.array([[255, 255]], np.uint8)}, {"y": np.array([[64770]], np.int32)})
+
+
+def encoder(path):
+    """One layer of a transformer encoder: x [batch, length, 32] and a mask of real tokens -> y, heads of 8."""
+    def const(name, value):
+        weights[name] = np.asarray(value)
+        return name
+
+    weights = {name: models.floats(32, 32, seed=i) * 0.3 for i, name in enumerate(("wq", "wk", "wv", "wo"))}
+    nodes = []
+    for name in "qkv":
+        nodes += [F.node("MatMul", ["x", f"w{name}"], [f"{name}0"]), F.node("Reshape", [f"{name}0", const("split", [0, 0, 4, 8])], [f"{name}1"]),
+                  F.node("Transpose", [f"{name}1"], [name], perm=[0, 2, 3, 1] if name == "k" else [0, 2, 1, 3])]
+    nodes += [F.node("Sub", ["mask", const("one", np.float32(1))], ["m0"]), F.node("Mul", ["m0", const("far", np.float32(1e9))], ["m1"]),
+              F.node("Unsqueeze", ["m1", const("axes", [1, 2])], ["bias"]), F.node("MatMul", ["q", "k"], ["s0"]),
+              F.node("Mul", ["s0", const("scale", np.float32(8**-0.5))], ["s1"]), F.node("Add", ["s1", "bias"], ["s2"]),
+              F.node("Softmax", ["s2"], ["p"], axis=-1), F.node("MatMul", ["p", "v"], ["c0"]), F.node("Transpose", ["c0"], ["c1"], perm=[0, 2, 1, 3]),
+              F.node("Reshape", ["c1", const("join", [0, 0, 32])], ["c2"]), F.node("MatMul", ["c2", "wo"], ["c3"]), F.node("Add", ["x", "c3"], ["y"])]
+    return F.model(path, nodes, [F.value("x", ["b", "n", 32]), F.value("mask", ["b", "n"])], [F.value("y", ["b", "n", 32])], weights)
+
+
+@pytest.mark.parametrize("threads", (1, 2))
+def test_N22_a_sentence_has_the_same_answer_alone_and_among_others(tmp_path, threads):
+    path = encoder(tmp_path / "encoder.onnx")
+    lengths = (5, 17, 9, 64, 1, 33)
+    sentences = [models.floats(1, n, 32, seed=n) for n in lengths]
+    with library.open_model(path, cache_dir="none", threads=threads) as session:
+        alone = [session.run({"x": s, "mask": np.ones((1, s.shape[1]), np.float32)})[0] for s in sentences]
+        for padding in (0, 7):
+            longest = max(lengths) + padding
+            x, mask = np.full((len(lengths), longest, 32), 3.0, np.float32), np.zeros((len(lengths), longest), np.float32)
+            for i, s in enumerate(sentences):
+                x[i, :lengths[i]], mask[i, :lengths[i]] = s, 1
+            together = session.run({"x": x, "mask": mask})[0]
+            for i, want in enumerate(alone):
+                compare.assert_equal(together[i:i + 1, :lengths[i]], want, f"sentence {i}, padding {padding}", 1e-5, 1e-6)
+        # Without padding nothing changes at all: a row does not depend on its neighbours.
+        pair = np.concatenate([sentences[3], models.floats(1, 64, 32, seed=99)])
+        both = session.run({"x": pair, "mask": np.ones((2, 64), np.float32)})[0]
+        np.testing.assert_array_equal(both[:1], alone[3])
+
+
+def external(name, dtype, dims, location, offset, length):
+    tensor = TensorProto(name=name, data_type=dtype, dims=dims, data_location=TensorProto.EXTERNAL)
+    for key, value in (("location", location), ("offset", offset), ("length", length)):
+        tensor.external_data.add(key=key, value=str(value))
+    return tensor
+
+
+def test_G16_weights_beyond_two_gigabytes(tmp_path, long_mode):
+    """A sparse file: the weights lie behind 2 GiB of nothing. (--long: the nothing is a weight too, so that the artifact is as large.)"""
+    before = (2 << 30) + (1 << 20)
+    w = models.floats(4, 3)
+    with open(tmp_path / "weights.bin", "wb") as file:
+        file.seek(before)
+        file.write(w.tobytes())
+    weights = [external("w", TensorProto.FLOAT, [4, 3], "weights.bin", before, w.nbytes)]
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["y" if not long_mode else "xw"])]
+    if long_mode:
+        weights.insert(0, external("big", TensorProto.FLOAT, [before // 4], "weights.bin", 0, before))
+        nodes += [helper.make_node("Gather", ["big", "i"], ["zeros"]), helper.make_node("Add", ["xw", "zeros"], ["y"])]
+    inputs = [F.value("x", [2, 4])] + ([F.value("i", [3], F.I64)] if long_mode else [])
+    graph = helper.make_graph(nodes, "big", inputs, [F.value("y", [2, 3])], weights)
+    (tmp_path / "m.onnx").write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9).SerializeToString())
+    feed = {"x": models.floats(2, 4, seed=3), **({"i": np.array([0, 1 << 28, before // 4 - 1])} if long_mode else {})}
+    with library.open_model(tmp_path / "m.onnx", cache_dir="none") as session:
+        compare.assert_equal(session.run(feed)[0], feed["x"] @ w, "from the model", 1e-5, 1e-6)
+    library.compile_model(tmp_path / "m.onnx", tmp_path / "m.tenon")
+    assert not long_mode or (tmp_path / "m.tenon").stat().st_size > before
+    with library.open_model(tmp_path / "m.tenon") as session:
+        compare.assert_equal(session.run(feed)[0], feed["x"] @ w, "from the artifact", 1e-5, 1e-6)
