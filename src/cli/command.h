@@ -22,6 +22,7 @@ struct Context {
   bool no_color = false;
   bool print_config = false;
   std::string command_line;
+  Json details = Json::object();   ///< what a failing command has found out: stands beside the error in the document of --json
 
   /// Prints a line for people on stdout; nothing with --json or --quiet.
   void Say(const std::string& line) const;

@@ -26,11 +26,30 @@ Json ToJson(const CompileReport& report) {
           {"total_ms", report.total_ms}};
 }
 
-// Everything but the writing: does it import, is every operator supported?
-Status Check(const Options& options, const Context& context) {
+// A line for each operator of the model, then each node that cannot run; the first of those is the error.
+Status Check(const Options& options, Context& context) {
+  TENON_ASSIGN_OR_RETURN(const auto nodes, compile::Support(options.model.model, options.model.compile));
+  Json rows = Json::array();
+  std::map<std::pair<std::string, std::string>, std::pair<int, bool>> ops;
+  std::vector<std::vector<std::string>> missing = {{"node", "operator", "domain"}};
+  for (const auto& n : nodes) {
+    rows.push_back({{"name", n.name}, {"op", n.op}, {"domain", n.domain}, {"supported", n.supported}});
+    auto& [count, supported] = ops[{n.domain, n.op}];
+    ++count;
+    supported = n.supported;
+    if (!n.supported) missing.push_back({n.name, n.op, n.domain});
+  }
+  std::vector<std::vector<std::string>> table = {{"operator", "domain", "nodes", "state"}};
+  for (const auto& [key, row] : ops) {
+    table.push_back({key.second, key.first, std::to_string(row.first), row.second ? "supported" : "NOT SUPPORTED"});
+  }
+  context.Say(Table(table));
+  if (missing.size() > 1) context.Say(Table(missing));
+  // Also what the nodes make of each other: types, shapes, attributes.
+  context.details = {{"nodes", rows}};
   TENON_RETURN_IF_ERROR(compile::Import(options.model.model, options.model.compile).status());
   context.Say("supported: every operator of the model runs here");
-  context.Document({{"supported", true}});
+  context.Document({{"supported", true}, {"nodes", rows}});
   return Status::Ok();
 }
 

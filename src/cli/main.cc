@@ -39,7 +39,8 @@ int Report(const Status& status, const std::string& where, const Context& contex
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
   }
   if (context.json) {
-    const Json error = {{"error", {{"code", CodeName(status.code())}, {"message", message}, {"where", where}}}};
+    Json error = {{"error", {{"code", CodeName(status.code())}, {"message", message}, {"where", where}}}};
+    error.update(context.details);
     fmt::print("{}\n", Dump(error));
   }
   fmt::print(stderr, "tenon: {}\n", message);

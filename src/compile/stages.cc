@@ -6,7 +6,6 @@
 #include "compile/input_shapes.h"
 #include "compile/lower.h"
 #include "hw/isa.h"
-#include "import/import.h"
 #include "ops/op.h"
 #include "passes/pipeline.h"
 
@@ -45,6 +44,13 @@ Result<Imported> Import(const std::string& model, const CompileOptions& options)
   TENON_RETURN_IF_ERROR(ops::InferGraph(out.graph).Within(fmt::format("model '{}'", model)));
   out.ms = MsSince(start);
   return out;
+}
+
+Result<std::vector<import::NodeSupport>> Support(const std::string& model, const CompileOptions& options) {
+  import::ImportOptions import_options;
+  import_options.keep_initializer_inputs = options.keep_initializer_inputs;
+  TENON_ASSIGN_OR_RETURN(const ir::Graph graph, import::ImportOnnx(model, import_options));
+  return import::Support(graph);
 }
 
 Status Optimize(Imported* imported, const CompileOptions& options, hw::Team& team, CompileReport* report) {

@@ -43,6 +43,13 @@ Result<ir::Graph> ImportOnnx(const std::string& path, const ImportOptions& optio
 Result<ir::Graph> ImportOnnxBytes(std::string_view bytes, const std::string& base_dir, const ImportOptions& options = {},
                                   ImportReport* report = nullptr);
 
+/// Every node of the graph, bodies included, in the order of the graph, and whether Tenon has its operator.
+struct NodeSupport {
+  std::string name, op, domain;   ///< domain "ai.onnx" for the default one
+  bool supported = false;
+};
+std::vector<NodeSupport> Support(const ir::Graph& graph);
+
 /// kUnsupported "node 'x' (Op, domain, opset n): ..." for the first operator, bodies included, that Tenon cannot run;
 /// the message counts the others.
 Status CheckSupported(const ir::Graph& graph);

@@ -1,4 +1,5 @@
-// CheckSupported: what an imported graph needs that Tenon does not have.
+// What an imported graph needs that Tenon does not have.
+#include <algorithm>
 #include <set>
 
 #include "import/import.h"
@@ -8,40 +9,38 @@ namespace tenon::import {
 
 namespace {
 
-struct Missing {
-  std::string first;  // where and what
-  std::set<std::string> ops;
-  int nodes = 0;
-};
-
-void Walk(const ir::Graph& graph, const std::string& opsets, Missing* missing) {
+void Walk(const ir::Graph& graph, std::vector<NodeSupport>* nodes) {
   for (size_t i = 0; i < graph.num_node_slots(); ++i) {
     const ir::Node& node = graph.node(static_cast<ir::NodeId>(i));
     if (node.dead) continue;
-    if (!ops::IsSupported(node.op)) {
-      ++missing->nodes;
-      missing->ops.insert(node.op);
-      const size_t dot = node.op.rfind('.');
-      if (missing->first.empty()) {
-        missing->first = fmt::format("node '{}' ({}, domain {}, opsets {})", node.name,
-                                     dot == std::string::npos ? node.op : node.op.substr(dot + 1),
-                                     dot == std::string::npos ? "ai.onnx" : node.op.substr(0, dot), opsets);
-      }
-    }
-    for (const auto& body : node.bodies) Walk(*body, opsets, missing);
+    const size_t dot = node.op.rfind('.');
+    const bool plain = dot == std::string::npos;
+    nodes->push_back({node.name, plain ? node.op : node.op.substr(dot + 1), plain ? "ai.onnx" : node.op.substr(0, dot),
+                      ops::IsSupported(node.op)});
+    for (const auto& body : node.bodies) Walk(*body, nodes);
   }
 }
 
 }  // namespace
 
+std::vector<NodeSupport> Support(const ir::Graph& graph) {
+  std::vector<NodeSupport> nodes;
+  Walk(graph, &nodes);
+  return nodes;
+}
+
 Status CheckSupported(const ir::Graph& graph) {
-  auto it = graph.metadata.find("onnx.opset_import");
-  Missing missing;
-  Walk(graph, it == graph.metadata.end() ? "unknown" : it->second, &missing);
-  if (missing.nodes == 0) return Status::Ok();
+  std::vector<NodeSupport> missing = Support(graph);
+  std::erase_if(missing, [](const NodeSupport& n) { return n.supported; });
+  if (missing.empty()) return Status::Ok();
+  std::set<std::string> ops;
+  for (const NodeSupport& n : missing) ops.insert(n.domain == "ai.onnx" ? n.op : n.domain + "." + n.op);
   std::string all;
-  for (const std::string& op : missing.ops) all += (all.empty() ? "" : ", ") + op;
-  return Unsupported("{}: operator is not supported; {} node(s) in all, of: {}", missing.first, missing.nodes, all);
+  for (const std::string& op : ops) all += (all.empty() ? "" : ", ") + op;
+  auto opsets = graph.metadata.find("onnx.opset_import");
+  const NodeSupport& first = missing.front();
+  return Unsupported("node '{}' ({}, domain {}, opsets {}): operator is not supported; {} node(s) in all, of: {}", first.name, first.op,
+                     first.domain, opsets == graph.metadata.end() ? "unknown" : opsets->second, missing.size(), all);
 }
 
 }  // namespace tenon::import

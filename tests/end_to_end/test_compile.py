@@ -1,4 +1,5 @@
 """`tenon compile` and the cache: same answers, same bytes, whole files or none."""
+import json
 import os
 import signal
 import subprocess
@@ -6,6 +7,7 @@ import time
 
 import numpy as np
 import pytest
+from onnx import helper
 
 from support import build_model, command, compare, models, paths
 
@@ -169,3 +171,21 @@ def test_model_changes_are_seen_through_the_cache(tmp_path):
     os.utime(path, ns=(1, 1))
     _, after = command.run_model(path, flags, tmp_path / "b", "--cache-dir", tmp_path / "cache")
     assert (after["y"] > 40).all() and (before["y"] < 40).all()
+
+
+def test_check_reports_every_node(tmp_path):
+    nodes = [build_model.node("Relu", ["x"], ["a"], name="first"), helper.make_node("Frobnicate", ["a"], ["b"], name="odd", domain="org.example"),
+             build_model.node("Relu", ["b"], ["y"], name="last")]
+    for count, code in ((3, 4), (1, 0)):
+        last = nodes[count - 1].output[0]
+        graph = helper.make_graph(nodes[:count], "g", [build_model.value("x", [2])], [helper.make_empty_tensor_value_info(last)])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18), helper.make_opsetid("org.example", 1)], ir_version=9)
+        path = tmp_path / "m.onnx"
+        path.write_bytes(model.SerializeToString())
+        done = command.tenon("compile", "--check", path)
+        assert done.returncode == code, done.stderr
+        assert "Relu" in done.stdout and ("NOT SUPPORTED" in done.stdout) == (code == 4)
+        assert code == 0 or "'odd'" in command.error_line(done)
+        report = json.loads(command.tenon("compile", "--check", path, "--json").stdout)
+        assert [n["supported"] for n in report["nodes"]] == [True, False, True][:count]
+        assert ("error" in report) == (code == 4)
