@@ -10,30 +10,33 @@ namespace {
 using movement::At;
 using movement::SetTensor;
 
-// Whether all of `index` lie in [-extent, extent): both differences are then not negative, and what wraps comes out negative.
+enum class Range { kPlain, kNegative, kOutside };  // all in [0, extent), all in [-extent, extent), neither
+
+// The differences of indices inside are not negative, and what wraps comes out negative.
 template <typename I>
-bool AllInside(const I* index, int64_t n, int64_t extent) {
+Range RangeOf(const I* index, int64_t n, int64_t extent) {
   const auto e = static_cast<uint64_t>(extent);
+  const auto at = [&](int64_t j) { return static_cast<uint64_t>(static_cast<int64_t>(index[j])); };
   uint64_t signs = 0;
-  const auto look = [&](int64_t j) {
-    const auto i = static_cast<uint64_t>(static_cast<int64_t>(index[j]));
-    signs |= (i + e) | (e - 1 - i);
-  };
   constexpr int64_t kPiece = 16;  // a constant, so that the compiler vectorises it
   int64_t j = 0;
   for (; j + kPiece <= n; j += kPiece) {
-    for (int64_t k = 0; k < kPiece; ++k) look(j + k);
+    for (int64_t k = 0; k < kPiece; ++k) signs |= at(j + k) | (e - 1 - at(j + k));
   }
-  for (; j < n; ++j) look(j);
-  return signs >> 63 == 0;
+  for (; j < n; ++j) signs |= at(j) | (e - 1 - at(j));
+  if (signs >> 63 == 0) return Range::kPlain;
+  for (j = 0; j < n; ++j) {
+    if (!InRange(index[j], extent)) return Range::kOutside;
+  }
+  return Range::kNegative;
 }
 
-// out[j] = data[j * kStep + index[j] * stride] for indices that AllInside passed. kUnit: stride is 1.
-template <typename T, typename I, int64_t kStep, bool kUnit>
+// out[j] = data[j * kStep + index[j] * stride] for indices inside. kUnit: stride is 1. kNegative: some count from the end.
+template <typename T, typename I, int64_t kStep, bool kUnit, bool kNegative>
 void GatherRow(const T* data, int64_t extent, int64_t stride, const I* index, int64_t n, T* out) {
   for (int64_t j = 0; j < n; ++j) {
     const int64_t given = index[j];
-    const int64_t i = given + ((given >> 63) & extent);
+    const int64_t i = kNegative ? given + ((given >> 63) & extent) : given;
     out[j] = data[(kUnit ? i : i * stride) + j * kStep];
   }
 }
@@ -70,15 +73,15 @@ class GatherElementsKernel final : public movement::MoveKernel {
             constexpr int64_t kPiece = 1024;  // stays in the cache between the check and the use
             for (int64_t q = p; q < p + count && all; q += kPiece) {
               const int64_t m = std::min(kPiece, p + count - q);
-              all = AllInside(index + q, m, extent);
+              const Range range = RangeOf(index + q, m, extent);
+              all = range != Range::kOutside;
               if (!all) break;
-              if (step) {
-                GatherRow<T, I, 1, false>(from + offset + (q - p), extent, stride, index + q, m, out + q);
-              } else if (stride == 1) {
-                GatherRow<T, I, 0, true>(from + offset, extent, stride, index + q, m, out + q);
-              } else {
-                GatherRow<T, I, 0, false>(from + offset, extent, stride, index + q, m, out + q);
-              }
+              const auto row =
+                  step ? (range == Range::kNegative ? GatherRow<T, I, 1, false, true> : GatherRow<T, I, 1, false, false>)
+                  : stride == 1
+                      ? (range == Range::kNegative ? GatherRow<T, I, 0, true, true> : GatherRow<T, I, 0, true, false>)
+                      : (range == Range::kNegative ? GatherRow<T, I, 0, false, true> : GatherRow<T, I, 0, false, false>);
+              row(from + offset + (step ? q - p : 0), extent, stride, index + q, m, out + q);
             }
           });
           return all;
