@@ -1,6 +1,7 @@
 // CumSum and CumProd.
 #include <algorithm>
 
+#include "kernels/elementwise/f32_table.h"
 #include "kernels/movement/element.h"
 #include "kernels/refusals.h"
 #include "kernels/shape_ops/internal.h"
@@ -26,7 +27,12 @@ A Combine(A a, A b, bool product) {
 class CumulativeKernel final : public Kernel {
  public:
   explicit CumulativeKernel(const Problem& p)
-      : product_(p.op == "CumProd"), exclusive_(p.attrs.Int("exclusive", 0) != 0), reverse_(p.attrs.Int("reverse", 0) != 0) {}
+      : product_(p.op == "CumProd"), exclusive_(p.attrs.Int("exclusive", 0) != 0), reverse_(p.attrs.Int("reverse", 0) != 0) {
+    if (const elementwise::F32Table* table = elementwise::TableFor(p.isa)) {
+      const auto op = product_ ? elementwise::BinaryOp::kMul : elementwise::BinaryOp::kAdd;
+      step_f32_ = table->binary[static_cast<int>(op)][elementwise::kBothVectors];
+    }
+  }
 
   Status Run(const RunArgs& args) const override {
     const View& x = args.in[0];
@@ -93,6 +99,9 @@ class CumulativeKernel final : public Kernel {
   // y = a op b; the three do not overlap.
   template <typename T>
   void Step(const T* __restrict a, const T* __restrict b, T* __restrict y, int64_t n) const {
+    if constexpr (std::is_same_v<T, float>) {
+      if (step_f32_ != nullptr) return step_f32_(a, b, y, n);
+    }
     constexpr int64_t kPiece = 16;  // a constant, so that the compiler vectorises it
     int64_t j = 0;
     if (product_) {
@@ -110,6 +119,7 @@ class CumulativeKernel final : public Kernel {
   bool product_;
   bool exclusive_;
   bool reverse_;
+  elementwise::BinaryF32 step_f32_ = nullptr;  // the vector sum or product of this CPU, to the same bits
 };
 
 }  // namespace
