@@ -22,6 +22,9 @@ float RowMax(const float* x, int64_t n) {
   return MaxLanes(Max(Max(a0, a1), Max(a2, a3)));
 }
 
+// Rows are short against the memory's latency and end in a chain of reductions: later rows are asked for ahead.
+constexpr int64_t kAhead = 1024;
+
 // y = exp(x - max), unless y is null; returns the sum.
 template <bool kStore>
 float RowExp(const float* x, float* y, int64_t n, float max) {
@@ -31,6 +34,10 @@ float RowExp(const float* x, float* y, int64_t n, float max) {
   for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
     const V e0 = Exp(Sub(Load(x + i), m));
     const V e1 = Exp(Sub(Load(x + i + kLanes), m));
+    for (int64_t line = 0; line < 2 * kLanes; line += 16) {
+      __builtin_prefetch(x + i + kAhead + line);
+      if (kStore) __builtin_prefetch(y + i + kAhead + line, 1);
+    }
     s0 = Add(s0, e0);
     s1 = Add(s1, e1);
     if (kStore) Store(y + i, e0), Store(y + i + kLanes, e1);
