@@ -166,7 +166,8 @@ class TableLoader {
   size_t leaves_ = 0;
 };
 
-// Sets of kMember nodes follow each other in membership_values, each ended by a NaN.
+// Sets of kMember nodes follow each other in membership_values, each ended by a NaN. Membership is ONNX's: ONNX Runtime 1.32
+// takes wrong branches where sets with fractions or negative numbers follow each other.
 Status ReadSets(std::vector<double> members, TreeSpec* spec) {
   size_t at = 0;
   for (size_t i = 0; i < spec->nodes.size(); ++i) {
