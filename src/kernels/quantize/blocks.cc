@@ -17,9 +17,7 @@ void LookUp(const uint8_t* x, int64_t at, int64_t n, float scale, int32_t zero, 
   for (int v = 0; v < kValues; ++v) {
     table[v] = static_cast<float>((kSigned && v >= kValues / 2 ? v - kValues : v) - zero) * scale;
   }
-  const auto one = [&](int64_t i) {
-    return table[(x[(at + i) / kPerByte] >> ((at + i) % kPerByte * kBits)) & (kValues - 1)];
-  };
+  const auto one = [&](int64_t i) { return table[(x[(at + i) / kPerByte] >> ((at + i) % kPerByte * kBits)) & (kValues - 1)]; };
   int64_t i = 0;
   for (; i < n && (at + i) % kPerByte != 0; ++i) y[i] = one(i);
   for (; i + kPerByte <= n; i += kPerByte) {
