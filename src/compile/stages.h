@@ -24,7 +24,8 @@ struct Imported {
 /// run.
 Result<Imported> Import(const std::string& model, const CompileOptions& options);
 
-/// The nodes of the model as read and upgraded, each with whether its operator is supported. Fails only when the file cannot be read.
+/// The nodes of the model as read and upgraded, each with whether its operator is supported. Fails only when the file cannot be
+/// read.
 Result<std::vector<import::NodeSupport>> Support(const std::string& model, const CompileOptions& options);
 
 /// Graph to optimised graph.

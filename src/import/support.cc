@@ -39,8 +39,8 @@ Status CheckSupported(const ir::Graph& graph) {
   for (const std::string& op : ops) all += (all.empty() ? "" : ", ") + op;
   auto opsets = graph.metadata.find("onnx.opset_import");
   const NodeSupport& first = missing.front();
-  return Unsupported("node '{}' ({}, domain {}, opsets {}): operator is not supported; {} node(s) in all, of: {}", first.name, first.op,
-                     first.domain, opsets == graph.metadata.end() ? "unknown" : opsets->second, missing.size(), all);
+  return Unsupported("node '{}' ({}, domain {}, opsets {}): operator is not supported; {} node(s) in all, of: {}", first.name,
+                     first.op, first.domain, opsets == graph.metadata.end() ? "unknown" : opsets->second, missing.size(), all);
 }
 
 }  // namespace tenon::import

@@ -121,6 +121,12 @@ Shape ElementShape(const Program& body, size_t output, std::span<const View> inp
   return shape;
 }
 
+// Iteration and condition are declared as [] or as [1].
+Shape ScalarShape(const Program& body, size_t input) {
+  const SymShape& s = body.values[static_cast<size_t>(body.inputs[input])].shape;
+  return s.has_rank() && s.rank() == 1 ? Shape{1} : Shape();
+}
+
 DType ElementType(const Program& body, size_t output) {
   return body.values[static_cast<size_t>(body.outputs[output])].dtype;
 }
@@ -226,16 +232,12 @@ Status Executor::RunLoop(size_t index, const RunOptions& options) {
     state.push_back(std::move(c));
   }
   std::vector<std::vector<Tensor>> scans(step.outputs.size() - carried);
-  const auto scalar_shape = [&](size_t i) {
-    const SymShape& s = body.program().values[static_cast<size_t>(body.program().inputs[i])].shape;
-    return s.has_rank() && s.rank() == 1 ? Shape{1} : Shape();
-  };
   int64_t iteration = 0;
   uint8_t condition_byte = 1;
   const auto inputs = [&] {
     std::vector<View> views;
-    views.push_back({DType::kI64, scalar_shape(0), &iteration, nullptr});
-    views.push_back({DType::kBool, scalar_shape(1), &condition_byte, nullptr});
+    views.push_back({DType::kI64, ScalarShape(body.program(), 0), &iteration, nullptr});
+    views.push_back({DType::kBool, ScalarShape(body.program(), 1), &condition_byte, nullptr});
     for (const Carried& c : state) views.push_back(c.view());
     for (size_t i = 2 + carried; i < step.inputs.size(); ++i) views.push_back(Resolve(step.inputs[i]));
     return views;
