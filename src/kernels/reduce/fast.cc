@@ -93,4 +93,27 @@ void ReduceF32(const ReduceInner& inner, Kind kind, const Collapsed& c, const fl
   });
 }
 
+void ReduceAroundF32(const ReduceInner& inner, Kind kind, int64_t outer, int64_t lead, int64_t kept, int64_t reduce,
+                     const float* x, float* y, hw::Team& team) {
+  team.ParallelFor(outer * kept, 1 + kGrainElements / (lead * reduce), [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t o = i / kept, k = i % kept;
+      double acc = 0;  // of the runs' accumulators
+      for (int64_t l = 0; l < lead; ++l) {
+        const double v = static_cast<double>(inner.run(kind, x + ((o * lead + l) * kept + k) * reduce, reduce, 0));
+        if (l == 0) {
+          acc = v;
+        } else if (kind == Kind::kMax) {
+          acc = std::isnan(acc) || acc >= v ? acc : v;
+        } else if (kind == Kind::kMin) {
+          acc = std::isnan(acc) || acc <= v ? acc : v;
+        } else {
+          acc = kind == Kind::kProd ? acc * v : acc + v;
+        }
+      }
+      y[i] = Finish(kind, static_cast<float>(acc), lead * reduce);
+    }
+  });
+}
+
 }  // namespace tenon::kernels::reduce

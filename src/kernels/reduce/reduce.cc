@@ -61,6 +61,12 @@ Status RunReduceFast(const ReduceParams& params, const RunArgs& args) {
     }
   }
   const int first = n > 0 && !reduced[0] ? 1 : 0;
+  if (n - first == 3 && s.num_elements() != 0 && params.kind != Kind::kLogSumExp) {  // [kept] reduced kept reduced
+    TENON_ASSIGN_OR_RETURN(const MutView out, TakeOutput(args, 0, ReducedShape(s, mask, params.keepdims)));
+    ReduceAroundF32(*kInner, params.kind, first == 1 ? extent[0] : 1, extent[first], extent[first + 1], extent[first + 2],
+                    args.in[0].Data<float>(), out.Data<float>(), args.team);
+    return {};
+  }
   // Patterns served: [kept] reduced [kept]; the rest, and empty tensors, go the plain way.
   if (n - first > 2 || s.num_elements() == 0) return RunReduceReference(params, args);
   TENON_ASSIGN_OR_RETURN(const MutView out, TakeOutput(args, 0, ReducedShape(s, mask, params.keepdims)));

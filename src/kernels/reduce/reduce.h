@@ -48,6 +48,10 @@ struct Collapsed {
 /// y[outer][inner] = reduction of x, finished (divided, rooted, ...), with the team. Used by pooling too.
 void ReduceF32(const ReduceInner& inner, Kind kind, const Collapsed& c, const float* x, float* y, hw::Team& team);
 
+/// x[outer][lead][kept][reduce] -> y[outer][kept], over lead and reduce. Not for kLogSumExp.
+void ReduceAroundF32(const ReduceInner& inner, Kind kind, int64_t outer, int64_t lead, int64_t kept, int64_t reduce,
+                     const float* x, float* y, hw::Team& team);
+
 std::span<const OpKernels> Operators();
 
 }  // namespace tenon::kernels::reduce

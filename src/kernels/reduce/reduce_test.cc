@@ -62,6 +62,20 @@ TEST(Reduce, NanAndInfinity) {
   }
 }
 
+TEST(Reduce, AxesAroundAKeptOne) {
+  for (const bool odd : {false, true}) {
+    Tensor x = RandomF32({3, 5, 4, 33}, 8);
+    if (odd) {
+      x.MutableData<float>()[40] = std::numeric_limits<float>::quiet_NaN();
+      x.MutableData<float>()[700] = std::numeric_limits<float>::infinity();
+    }
+    for (const char* op : kOps) {
+      EXPECT_EQ(CheckRows(op, Attrs(), {x, Axes({0, 2, 3})}, 1, 1e-5, 1e-5), 2);
+      EXPECT_EQ(CheckRows(op, Attrs(), {x, Axes({1, 3})}, 1, 1e-5, 1e-5), 2);
+    }
+  }
+}
+
 TEST(Reduce, ArgOfColumnsWithTiesAndNan) {
   for (int64_t width : {2, 7, 16, 17, 70}) {
     for (int64_t rows : {1, 2, 21}) {
