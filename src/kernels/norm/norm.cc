@@ -6,6 +6,7 @@
 
 #include "kernels/float_io.h"
 #include "kernels/kernel_util.h"
+#include "kernels/reduce/inner.h"
 
 namespace tenon::kernels::norm {
 namespace {
@@ -168,6 +169,74 @@ Status RunLrn(const LrnParams& params, const RunArgs& args) {
   return {};
 }
 
+// Rows whose sum leaves the comfortable range of f32 are added in double.
+template <const NormInner* kInner, const reduce::ReduceInner* kReduce>
+Status RunLp(const LpParams& params, const RunArgs& args) {
+  const Shape& s = args.in[0].shape;
+  TENON_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(params.axis, s.rank()));
+  if (s.Product(axis + 1, s.rank()) != 1 || s.num_elements() == 0) return RunLpReference(params, args);
+  TENON_ASSIGN_OR_RETURN(const MutView out, TakeOutput(args, 0, s));
+  const int64_t n = s[axis];
+  const auto kind = params.p == 1 ? reduce::Kind::kL1 : reduce::Kind::kSumSquare;
+  args.team.ParallelFor(s.Product(0, axis), 1 + kGrain / n, [&](int64_t begin, int64_t end, int) {
+    for (int64_t r = begin; r < end; ++r) {
+      const float* x = args.in[0].Data<float>() + r * n;
+      float* y = out.Data<float>() + r * n;
+      const float sum = kReduce->run(kind, x, n, 0);
+      if (sum > 1e-30f && sum < 1e30f) {
+        kInner->affine(x, y, n, 1.0f / (params.p == 1 ? sum : std::sqrt(sum)), 0.0f);
+        continue;
+      }
+      double norm = 0;
+      for (int64_t i = 0; i < n; ++i) {
+        const double v = x[i];
+        norm += params.p == 1 ? std::fabs(v) : v * v;
+      }
+      if (params.p == 2) norm = std::sqrt(norm);
+      for (int64_t i = 0; i < n; ++i) y[i] = norm == 0 ? 0 : static_cast<float>(static_cast<double>(x[i]) / norm);
+    }
+  });
+  return {};
+}
+
+// Statistics by channel over everything behind it, and over the batch when axis 0 is averaged too; other axes go the plain way.
+template <const NormInner* kInner>
+Status RunMvn(const MvnParams& params, const RunArgs& args) {
+  const Shape& s = args.in[0].shape;
+  uint32_t mask = 0;
+  for (const int64_t a : params.axes) {
+    TENON_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(a, s.rank()));
+    mask |= 1u << axis;
+  }
+  const uint32_t behind = s.rank() > 2 ? ((1u << s.rank()) - 1) & ~3u : 0;
+  if (behind == 0 || (mask & ~1u) != behind || s.num_elements() == 0) return RunMvnReference(params, args);
+  TENON_ASSIGN_OR_RETURN(const MutView out, TakeOutput(args, 0, s));
+  const int64_t channels = s[1], inner = s.Product(2, s.rank());
+  const int64_t batch = (mask & 1) != 0 ? s[0] : 1, groups = s[0] / batch;  // images of one average, and averages of a channel
+  const float* x = args.in[0].Data<float>();
+  float* y = out.Data<float>();
+  args.team.ParallelFor(groups * channels, 1 + kGrain / (batch * inner), [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t first = i / channels * batch * channels + i % channels;
+      double sum = 0, squares = 0;
+      for (int64_t b = 0; b < batch; ++b) {
+        float mean = 0, variance = 0;
+        kInner->statistics(x + (first + b * channels) * inner, inner, &mean, &variance);
+        sum += static_cast<double>(mean);
+        squares += static_cast<double>(variance) + static_cast<double>(mean) * static_cast<double>(mean);
+      }
+      const double mean = sum / static_cast<double>(batch);
+      const double variance = std::max(0.0, squares / static_cast<double>(batch) - mean * mean);
+      const double a = 1 / (std::sqrt(variance) + 1e-9);
+      for (int64_t b = 0; b < batch; ++b) {
+        const int64_t at = (first + b * channels) * inner;
+        kInner->affine(x + at, y + at, inner, static_cast<float>(a), static_cast<float>(-mean * a));
+      }
+    }
+  });
+  return {};
+}
+
 // x and skip may be overwritten: element i of a row is read for the last time before it is written.
 constexpr auto MakeLayerAvx2 = MakeParam<LayerParams, ParseLayer, RunLayer<&kNormAvx2>, 1>;
 constexpr auto MakeLayerAvx512 = MakeParam<LayerParams, ParseLayer, RunLayer<&kNormAvx512>, 1>;
@@ -182,6 +251,10 @@ constexpr auto MakeLrnAvx2 = MakeParam<LrnParams, ParseLrn, RunLrn<&kNormAvx2>>;
 constexpr auto MakeLrnAvx512 = MakeParam<LrnParams, ParseLrn, RunLrn<&kNormAvx512>>;
 constexpr auto MakeLrnReference = MakeParam<LrnParams, ParseLrn, RunLrnReference>;
 constexpr auto MakeMvnReference = MakeParam<MvnParams, ParseMvn, RunMvnReference>;
+constexpr auto MakeMvnAvx2 = MakeParam<MvnParams, ParseMvn, RunMvn<&kNormAvx2>>;
+constexpr auto MakeMvnAvx512 = MakeParam<MvnParams, ParseMvn, RunMvn<&kNormAvx512>>;
+constexpr auto MakeLpAvx2 = MakeParam<LpParams, ParseLp, RunLp<&kNormAvx2, &reduce::kReduceAvx2>>;
+constexpr auto MakeLpAvx512 = MakeParam<LpParams, ParseLp, RunLp<&kNormAvx512, &reduce::kReduceAvx512>>;
 constexpr auto MakeLpReference = MakeParam<LpParams, ParseLp, RunLpReference>;
 
 constexpr GroupedRow kTable[] = {

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "kernels/float_io.h"
 #include "kernels/row_check.h"
 
@@ -58,6 +60,33 @@ TEST(Norm, ChannelRowsMatchReference) {
 }
 
 // Field case N18: the mean square of a half-precision row must not overflow.
+TEST(Norm, MeanVarianceAndLpRowsMatchReference) {
+  for (const Shape& shape : {Shape{2, 3, 4, 5}, Shape{3, 1, 17}, Shape{1, 4, 33, 2}, Shape{0, 3, 4, 4}}) {
+    const Tensor x = RandomF32(shape, 6);
+    for (const std::vector<int64_t>& axes : {std::vector<int64_t>{0, 2, 3}, {2, 3}, {0, 2}, {2}, {1}, {-1, -2}}) {
+      Attrs attrs;
+      attrs.Set("axes", axes);
+      if (axes.back() < shape.rank()) CheckRows("MeanVarianceNormalization", attrs, {x}, 1, 1e-4, 1e-4);
+    }
+    for (int64_t p : {1, 2}) {
+      for (int64_t axis : {-1, 1}) {
+        Attrs attrs;
+        attrs.Set("p", p);
+        attrs.Set("axis", axis);
+        EXPECT_EQ(CheckRows("LpNormalization", attrs, {x}, 1, 1e-5, 1e-6), 2);
+      }
+    }
+  }
+  // Sums beyond f32, of nothing, and with values that are no numbers.
+  const float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
+  const Tensor odd = Tensor::FromVector<float>({5, 2}, {1e30f, 2e30f, 0, 0, 1e-30f, 1e-31f, nan, 1, inf, 1});
+  for (int64_t p : {1, 2}) {
+    Attrs attrs;
+    attrs.Set("p", p);
+    EXPECT_EQ(CheckRows("LpNormalization", attrs, {odd}, 1, 1e-5, 0), 2);
+  }
+}
+
 TEST(Norm, N18HalfPrecisionAccumulatesInF32) {
   constexpr int64_t kHidden = 2048;
   for (const char* op : {"RMSNormalization", "LayerNormalization"}) {
