@@ -37,20 +37,11 @@ void SetForms(F32Table* table, BinaryOp op) {
   forms[kFirstScalar] = Scalar2<kFunction, kFirstScalar>;
 }
 
-float Acos(float x) {
-  return std::acos(x);
-}
 float Acosh(float x) {
   return std::acosh(x);
 }
-float Asin(float x) {
-  return std::asin(x);
-}
 float Asinh(float x) {
   return std::asinh(x);
-}
-float Atan(float x) {
-  return std::atan(x);
 }
 float Atanh(float x) {
   return std::atanh(x);
@@ -69,11 +60,8 @@ float Tan(float x) {
 
 void FillLibm(F32Table* table) {
   const auto set = [&](UnaryOp op, UnaryF32 f) { table->unary[static_cast<int>(op)] = f; };
-  set(UnaryOp::kAcos, Scalar<Acos>);
   set(UnaryOp::kAcosh, Scalar<Acosh>);
-  set(UnaryOp::kAsin, Scalar<Asin>);
   set(UnaryOp::kAsinh, Scalar<Asinh>);
-  set(UnaryOp::kAtan, Scalar<Atan>);
   set(UnaryOp::kAtanh, Scalar<Atanh>);
   set(UnaryOp::kCosh, Scalar<Cosh>);
   set(UnaryOp::kSinh, Scalar<Sinh>);

@@ -1,4 +1,4 @@
-// Sine and cosine on f32.
+// Sine, cosine, and the inverses of sine, cosine and tangent on f32.
 #include <math.h>
 
 #include "hwy/contrib/math/math-inl.h"
@@ -33,11 +33,25 @@ void TrigLoop(const float* x, float* y, int64_t n, float /*p0*/, float /*p1*/) {
   }
 }
 
+// Inverse functions of a few ulps.
+struct Acos {
+  static HWY_INLINE V Apply(D d, V x, V, V) { return hn::Acos(d, x); }
+};
+struct Asin {
+  static HWY_INLINE V Apply(D d, V x, V, V) { return hn::Asin(d, x); }
+};
+struct Atan {
+  static HWY_INLINE V Apply(D d, V x, V, V) { return hn::Atan(d, x); }
+};
+
 }  // namespace
 
 void TENON_FILL(F32Table* table) {
   table->unary[static_cast<int>(UnaryOp::kSin)] = TrigLoop<Sin>;
   table->unary[static_cast<int>(UnaryOp::kCos)] = TrigLoop<Cos>;
+  table->unary[static_cast<int>(UnaryOp::kAcos)] = UnaryLoop<Acos>;
+  table->unary[static_cast<int>(UnaryOp::kAsin)] = UnaryLoop<Asin>;
+  table->unary[static_cast<int>(UnaryOp::kAtan)] = UnaryLoop<Atan>;
 }
 
 }  // namespace tenon::kernels::elementwise

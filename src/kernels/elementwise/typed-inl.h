@@ -91,6 +91,22 @@ void Unary(const void* px, void* py, int64_t n) {
   }
 }
 
+void IsNan(const float* x, uint8_t* y, int64_t n, bool, bool) {
+  TENON_NO_ALIAS
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] != x[i];
+}
+
+void IsInf(const float* x, uint8_t* y, int64_t n, bool negative, bool positive) {
+  // A sign that is not asked for compares with NaN, which nothing equals.
+  const float low = negative ? -__builtin_inff() : __builtin_nanf("");
+  const float high = positive ? __builtin_inff() : __builtin_nanf("");
+  TENON_NO_ALIAS
+  for (int64_t i = 0; i < n; ++i) {
+    const float v = x[i];
+    y[i] = static_cast<uint8_t>(static_cast<int>(v == low) | static_cast<int>(v == high));
+  }
+}
+
 struct Bool {};  // as the target of a cast
 
 template <typename T>
@@ -206,6 +222,8 @@ void TENON_FILL(TypedTable* table) {
   SetInteger<int32_t>(&table->i32);
   SetBinary<uint8_t, BinaryOp::kAnd, BinaryOp::kOr, BinaryOp::kXor, BinaryOp::kEqual>(&table->boolean);
   SetUnary<uint8_t, UnaryOp::kNot>(&table->boolean);
+  table->is_nan = IsNan;
+  table->is_inf = IsInf;
   SetCasts<float>(table->cast[kPlainF32]);
   SetCasts<double>(table->cast[kPlainF64]);
   SetCasts<int64_t>(table->cast[kPlainI64]);

@@ -84,6 +84,28 @@ class UnaryIntKernel final : public Kernel {
   int64_t width_;
 };
 
+class FloatTestKernel final : public Kernel {
+ public:
+  FloatTestKernel(FloatTest f, const UnaryFn& fn) : f_(f), negative_(fn.p0 != 0), positive_(fn.p1 != 0) {}
+  Status Run(const RunArgs& args) const override {
+    const View& in = args.in[0];
+    TENON_ASSIGN_OR_RETURN(void* out, OutputData(args, in.shape));
+    args.team.ParallelFor(in.num_elements(), kGrain * 2, [&](int64_t begin, int64_t end, int) {
+      f_(in.Data<float>() + begin, static_cast<uint8_t*>(out) + begin, end - begin, negative_, positive_);
+    });
+    return Status::Ok();
+  }
+
+ private:
+  FloatTest f_;
+  bool negative_;
+  bool positive_;
+};
+
+bool IsFloatTest(const Result<UnaryFn>& fn) {
+  return fn.ok() && (fn.value().op == UnaryOp::kIsNaN || fn.value().op == UnaryOp::kIsInf);
+}
+
 // One flat pass when the shapes allow it, else rows.
 class WhereKernel final : public Kernel {
  public:
@@ -141,6 +163,10 @@ template <hw::IsaMask kIsa>
 KernelPtr MakeUnaryTyped(const Problem& problem) {
   TENON_ASSIGN_OR_RETURN(const UnaryFn fn, ParseUnary(problem.op, problem.attrs));
   const DType t = problem.in[0].dtype;
+  if (t == DType::kF32) {
+    const TypedTable& table = TypedTableFor(kIsa);
+    return std::unique_ptr<Kernel>(new FloatTestKernel(fn.op == UnaryOp::kIsNaN ? table.is_nan : table.is_inf, fn));
+  }
   return std::unique_ptr<Kernel>(new UnaryIntKernel(TypedTableFor(kIsa).Of(t)->unary[static_cast<int>(fn.op)], t));
 }
 
@@ -173,8 +199,9 @@ const TypedTable& TypedTableFor(hw::IsaMask isa) {
 
 Refusal CanUnaryInt(const Problem& problem) {
   const TypedTable::Ops* ops = TypedTableFor(hw::kBaseline).Of(problem.in[0].dtype);
-  if (ops == nullptr) return kRefuseDType;
   const auto fn = ParseUnary(problem.op, problem.attrs);
+  if (problem.in[0].dtype == DType::kF32 && IsFloatTest(fn)) return nullptr;
+  if (ops == nullptr) return kRefuseDType;
   return fn.ok() && ops->unary[static_cast<int>(fn.value().op)] != nullptr ? nullptr : kRefuseAttribute;
 }
 

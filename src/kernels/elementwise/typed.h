@@ -19,6 +19,9 @@ using TypedUnary = void (*)(const void* x, void* y, int64_t n);
 /// y[i] = c[i] != 0 ? a[i] : b[i]; y may be a or b.
 using TypedSelect = void (*)(const uint8_t* c, const void* a, const void* b, void* y, int64_t n);
 
+/// y[i] = x[i] is NaN; or infinite, of the signs asked for.
+using FloatTest = void (*)(const float* x, uint8_t* y, int64_t n, bool negative, bool positive);
+
 /// Types that casts know; bool counts as a u8 that is 0 or 1.
 enum Plain { kPlainF32, kPlainF64, kPlainI64, kPlainI32, kPlainU8, kPlainI8, kPlainBool, kPlainTypes };
 
@@ -30,6 +33,8 @@ struct TypedTable {
   Ops i64, i32, boolean;
   TypedUnary cast[kPlainTypes][kPlainTypes] = {};  ///< [from][to]
   TypedSelect select[4][4] = {};  ///< [log2 of the bytes][bit 0: a is one element, bit 1: b is]
+
+  FloatTest is_nan = nullptr, is_inf = nullptr;
 
   const Ops* Of(DType t) const {
     return t == DType::kI64 ? &i64 : t == DType::kI32 ? &i32 : t == DType::kBool ? &boolean : nullptr;
