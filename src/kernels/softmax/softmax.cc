@@ -2,9 +2,11 @@
 #include "kernels/softmax/softmax.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "kernels/float_io.h"
 #include "kernels/kernel_util.h"
+#include "kernels/reduce/inner.h"
 
 namespace tenon::kernels::softmax {
 namespace {
@@ -49,6 +51,27 @@ Status RunFast(const SoftmaxParams& params, const RunArgs& args) {
   return {};
 }
 
+// A row of zeros with a one where the first maximum, or the first NaN, is.
+template <const reduce::ReduceInner* kReduce>
+Status RunHardmax(const SoftmaxParams& params, const RunArgs& args) {
+  const Shape& s = args.in[0].shape;
+  TENON_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(params.axis, s.rank()));
+  if (s.num_elements() == 0 || s.Product(axis + 1, s.rank()) != 1) return RunSoftmaxReference(params, args);
+  TENON_ASSIGN_OR_RETURN(const MutView out, TakeOutput(args, 0, s));
+  const int64_t n = s[axis];
+  args.team.ParallelFor(s.Product(0, axis), 1 + 32768 / n, [&](int64_t begin, int64_t end, int) {
+    for (int64_t r = begin; r < end; ++r) {
+      float* y = out.Data<float>() + r * n;
+      const int64_t at = kReduce->arg(true, false, args.in[0].Data<float>() + r * n, n);
+      std::memset(y, 0, static_cast<size_t>(n) * sizeof(float));
+      y[at] = 1;
+    }
+  });
+  return {};
+}
+
+constexpr auto MakeHardmaxAvx2 = MakeParam<SoftmaxParams, ParseSoftmax, RunHardmax<&reduce::kReduceAvx2>>;
+constexpr auto MakeHardmaxAvx512 = MakeParam<SoftmaxParams, ParseSoftmax, RunHardmax<&reduce::kReduceAvx512>>;
 constexpr auto MakeReference = MakeParam<SoftmaxParams, ParseSoftmax, RunSoftmaxReference>;
 constexpr auto MakeAvx2 = MakeParam<SoftmaxParams, ParseSoftmax, RunFast<&kSoftmaxAvx2>, 1>;
 constexpr auto MakeAvx512 = MakeParam<SoftmaxParams, ParseSoftmax, RunFast<&kSoftmaxAvx512>, 1>;

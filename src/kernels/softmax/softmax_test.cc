@@ -32,6 +32,7 @@ TEST(Softmax, SpecialValues) {
         Attrs attrs;
         attrs.Set("axis", axis);
         CheckRows("Softmax", attrs, {x}, 1, 3e-6, 1e-7);
+        EXPECT_EQ(CheckRows("Hardmax", attrs, {x}, 1, 0, 0), 2);
       }
     }
   }
