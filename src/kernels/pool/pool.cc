@@ -28,6 +28,12 @@ Refusal CanF32(const Problem& p, bool nhwc) {
   if ((p.attrs.String("data_layout", "NCHW") == "NHWC") != nhwc) return kRefuseLayout;
   return p.attrs.Ints("kernel_shape").size() <= (nhwc ? 2u : 3u) ? nullptr : kRefuseRank;
 }
+Refusal CanIndexedF32(const Problem& p) {
+  if (p.in[0].dtype != DType::kF32) return kRefuseDType;
+  if (p.op != "MaxPool" || !Wants(p.out, 1)) return "Indices are not asked for";
+  if (p.attrs.String("data_layout", "NCHW") == "NHWC") return kRefuseLayout;
+  return p.attrs.Ints("kernel_shape").size() <= 3 ? nullptr : kRefuseRank;
+}
 Refusal CanNhwcF32(const Problem& p) {
   return CanF32(p, true);
 }
@@ -184,6 +190,81 @@ Status RunNhwc(const PoolParams& params, const RunArgs& args) {
   return {};
 }
 
+// Taps [first, last) of a window along each of three axes.
+struct TapRange {
+  int64_t first[3], last[3];
+  void Set(int axis, const Axis& a, int64_t o) {
+    // Most windows lie inside; Taps divides.
+    if (a.start(o) >= 0 && a.start(o) + a.extent() <= a.in) {
+      first[axis] = 0, last[axis] = a.kernel;
+    } else {
+      a.Taps(o, &first[axis], &last[axis]);
+    }
+  }
+};
+
+// The maximum of one window and the tap it came from; without a tap -inf and -1. A NaN that is not the first tap loses. `start`:
+// offset in the plane of the window's tap 0, which may lie outside.
+float IndexedWindow(const Axis (&axes)[3], const TapRange& taps, int64_t start, const float* x, int64_t* index) {
+  const Axis &d = axes[0], &h = axes[1], &w = axes[2];
+  const int64_t slice = d.dilation * h.in * w.in, line = h.dilation * w.in, step = w.dilation;
+  float acc = -std::numeric_limits<float>::infinity();
+  int64_t from = -1;  // row-major
+  if (taps.first[0] < taps.last[0] && taps.first[1] < taps.last[1] && taps.first[2] < taps.last[2]) {
+    from = start + taps.first[0] * slice + taps.first[1] * line + taps.first[2] * step;
+  }
+  for (int64_t kd = taps.first[0]; kd < taps.last[0]; ++kd) {
+    for (int64_t kh = taps.first[1]; kh < taps.last[1]; ++kh) {
+      int64_t at = start + kd * slice + kh * line + taps.first[2] * step;
+      for (int64_t kw = taps.first[2]; kw < taps.last[2]; ++kw, at += step) {
+        const float v = x[at];
+        from ^= (from ^ at) & -static_cast<int64_t>(v > acc);  // no branch: which tap wins cannot be foretold
+        acc = v > acc ? v : acc;
+      }
+    }
+  }
+  *index = from;
+  return acc;
+}
+
+int64_t ColumnMajor(const Geometry& g, int64_t index) {
+  const Axis &d = g.axes[0], &h = g.axes[1], &w = g.axes[2];
+  const int64_t iw = index % w.in, ih = index / w.in % h.in, id = index / w.in / h.in;
+  return id + d.in * (ih + h.in * iw);
+}
+
+Status RunIndexed(const PoolParams& params, const RunArgs& args) {
+  TENON_ASSIGN_OR_RETURN(const Geometry g, Resolve(params, args));
+  TENON_ASSIGN_OR_RETURN(const MutView indices, TakeOutput(args, 1, g.out.shape));
+  if (g.out.num_elements() == 0) return {};
+  const Axis axes[3] = {g.axes[0], g.axes[1], g.axes[2]};
+  const Axis &d = axes[0], &h = axes[1], &w = axes[2];
+  const int64_t in_plane = d.in * h.in * w.in, out_plane = d.out * h.out * w.out;
+  const int64_t taps = out_plane * d.kernel * h.kernel * w.kernel;
+  args.team.ParallelFor(g.batch * g.channels, 1 + kGrain / 8 / taps, [&](int64_t begin, int64_t end, int) {
+    for (int64_t p = begin; p < end; ++p) {
+      const float* x = args.in[0].Data<float>() + p * in_plane;
+      float* y = g.out.Data<float>() + p * out_plane;
+      int64_t* index = indices.Data<int64_t>() + p * out_plane;
+      TapRange range;
+      for (int64_t od = 0; od < d.out; ++od) {
+        range.Set(0, d, od);
+        for (int64_t oh = 0; oh < h.out; ++oh) {
+          range.Set(1, h, oh);
+          const int64_t row = (d.start(od) * h.in + h.start(oh)) * w.in;
+          for (int64_t ow = 0; ow < w.out; ++ow, ++y, ++index) {
+            range.Set(2, w, ow);
+            *y = IndexedWindow(axes, range, row + w.start(ow), x, index);
+            if (*index < 0) continue;
+            *index = (params.column_major ? ColumnMajor(g, *index) : *index) + p * in_plane;
+          }
+        }
+      }
+    }
+  });
+  return {};
+}
+
 template <const reduce::ReduceInner* kInner>
 Status RunGlobal(const GlobalParams& params, const RunArgs& args) {
   const Shape& s = args.in[0].shape;
@@ -203,12 +284,14 @@ constexpr auto MakeNchwAvx2 = NchwKernel<&kPoolAvx2>::Make;
 constexpr auto MakeNchwAvx512 = NchwKernel<&kPoolAvx512>::Make;
 constexpr auto MakeNhwcAvx2 = MakeParam<PoolParams, ParsePool, RunNhwc<&kPoolAvx2>>;
 constexpr auto MakeNhwcAvx512 = MakeParam<PoolParams, ParsePool, RunNhwc<&kPoolAvx512>>;
+constexpr auto MakeIndexed = MakeParam<PoolParams, ParsePool, RunIndexed>;
 constexpr auto MakePoolReference = MakeParam<PoolParams, ParsePool, RunPoolReference>;
 constexpr auto MakeGlobalAvx2 = MakeParam<GlobalParams, ParseGlobal, RunGlobal<&reduce::kReduceAvx2>>;
 constexpr auto MakeGlobalAvx512 = MakeParam<GlobalParams, ParseGlobal, RunGlobal<&reduce::kReduceAvx512>>;
 constexpr auto MakeGlobalReference = MakeParam<GlobalParams, ParseGlobal, RunGlobalReference>;
 constexpr auto MakeUnpool = MakeParam<UnpoolParams, ParseUnpool, RunUnpool>;
 constexpr auto MakeRoiPool = MakeParam<RoiPoolParams, ParseRoiPool, RunRoiPool>;
+constexpr auto MakeRoiAlignMax = MakeParam<RoiAlignParams, ParseRoiAlign, RunRoiAlignMaxF32>;
 constexpr auto MakeRoiAlign = MakeParam<RoiAlignParams, ParseRoiAlign, RunRoiAlign>;
 
 constexpr GroupedRow kTable[] = {

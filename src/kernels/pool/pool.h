@@ -104,6 +104,8 @@ struct RoiGrid {
 };
 Result<RoiGrid> ResolveRoi(const RoiAlignParams& params, const RunArgs& args, int64_t roi);
 
+Refusal CanRoiAlignMaxF32(const Problem& problem);
+Status RunRoiAlignMaxF32(const RoiAlignParams& params, const RunArgs& args);
 Refusal CanRoiAlignF32(const Problem& problem);
 Result<std::unique_ptr<Kernel>> MakeRoiAlignAvx2(const Problem& problem);
 Result<std::unique_ptr<Kernel>> MakeRoiAlignAvx512(const Problem& problem);

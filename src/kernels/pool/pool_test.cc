@@ -138,6 +138,31 @@ TEST(Pool, BadInputsAreErrors) {
   EXPECT_EQ(code({int64_t{1} << 62, 2}, {1, 1}, {int64_t{1} << 62, 1}, {0, 0, 0, 0}), Code::kBadInput);
 }
 
+TEST(Pool, MaximaWithIndicesAgree) {
+  for (const Shape& shape : {Shape{2, 3, 9}, Shape{1, 2, 7, 8}, Shape{1, 2, 4, 5, 6}, Shape{0, 2, 4, 4}}) {
+    const auto spatial = static_cast<size_t>(shape.rank()) - 2;
+    for (bool odd : {false, true}) {
+      Tensor x = RandomF32(shape, 3);
+      for (int64_t i = 0; i < shape.num_elements(); ++i) {
+        float& v = x.MutableData<float>()[i];
+        v = std::round(v * 2);  // ties
+        if (odd && i % 5 == 0) v = i % 2 == 0 ? std::numeric_limits<float>::quiet_NaN() : -std::numeric_limits<float>::infinity();
+      }
+      for (int64_t order : {0, 1}) {
+        for (int64_t dilation : {1, 2}) {
+          Attrs attrs;
+          attrs.Set("kernel_shape", std::vector<int64_t>(spatial, 2));
+          attrs.Set("strides", std::vector<int64_t>(spatial, 2));
+          attrs.Set("dilations", std::vector<int64_t>(spatial, dilation));
+          attrs.Set("pads", std::vector<int64_t>(2 * spatial, 1));
+          attrs.Set("storage_order", order);
+          EXPECT_EQ(CheckRows("MaxPool", attrs, {x}, 2, 0, 0), 1);
+        }
+      }
+    }
+  }
+}
+
 TEST(Pool, UnpoolChecksItsIndices) {
   Attrs attrs;
   attrs.Set("kernel_shape", Ints{2, 2});
@@ -164,6 +189,8 @@ TEST(Pool, RoiAlignRowsAgree) {
         attrs.Set("spatial_scale", scale);
         attrs.Set("coordinate_transformation_mode", std::string(transform));
         EXPECT_EQ(CheckRows("RoiAlign", attrs, {x, rois, batch}, 1, 1e-5, 1e-5), 2);
+        attrs.Set("mode", std::string("max"));
+        EXPECT_EQ(CheckRows("RoiAlign", attrs, {x, rois, batch}, 1, 1e-5, 1e-5), 1);
       }
     }
   }

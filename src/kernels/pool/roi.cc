@@ -307,4 +307,46 @@ Status RunRoiAlign(const RoiAlignParams& params, const RunArgs& args) {
   return {};
 }
 
+Refusal CanRoiAlignMaxF32(const Problem& p) {
+  return p.attrs.String("mode", "avg") == "max" ? RequireF32First(p) : kRefuseAttribute;
+}
+
+// Each sample's neighbours and weights once for all channels; the output holds the maxima so far.
+Status RunRoiAlignMaxF32(const RoiAlignParams& params, const RunArgs& args) {
+  const View& x = args.in[0];
+  TENON_RETURN_IF_ERROR(CheckRoiAlign(args));
+  const int64_t count = args.in[1].shape[0], bins = params.height * params.width;
+  const int64_t channels = x.shape[1], height = x.shape[2], width = x.shape[3], plane = height * width;
+  TENON_ASSIGN_OR_RETURN(const MutView out, TakeOutput(args, 0, {count, channels, params.height, params.width}));
+  for (int64_t r = 0; r < count; ++r) {
+    TENON_ASSIGN_OR_RETURN(const RoiGrid g, ResolveRoi(params, args, r));
+    const int64_t gh = g.grid_h > 0 ? static_cast<int64_t>(g.grid_h) : 0, gw = g.grid_w > 0 ? static_cast<int64_t>(g.grid_w) : 0;
+    const float* from = x.Data<float>() + g.batch * channels * plane;
+    float* to = out.Data<float>() + r * channels * bins;
+    const int64_t work = channels * std::max<int64_t>(gh * gw, 1) * 8;
+    args.team.ParallelFor(bins, std::max<int64_t>(1, 16384 / std::max<int64_t>(work, 1)), [&](int64_t begin, int64_t end, int) {
+      for (int64_t o = begin; o < end; ++o) {
+        const auto ph = static_cast<double>(o / params.width), pw = static_cast<double>(o % params.width);
+        if (gh * gw == 0) {
+          for (int64_t c = 0; c < channels; ++c) to[c * bins + o] = 0;
+        }
+        for (int64_t s = 0; s < gh * gw; ++s) {
+          const Sample sample(g.y + ph * g.bin_h + (static_cast<double>(s / gw) + 0.5) * g.bin_h / g.grid_h,
+                              g.x + pw * g.bin_w + (static_cast<double>(s % gw) + 0.5) * g.bin_w / g.grid_w, height, width);
+          float weight[4];
+          for (int k = 0; k < 4; ++k) weight[k] = static_cast<float>(sample.weight[k]);
+          for (int64_t c = 0; c < channels; ++c) {
+            const float* p = from + c * plane;
+            float best = -std::numeric_limits<float>::infinity();
+            for (int k = 0; k < 4; ++k) best = std::max(best, weight[k] * p[sample.at[k]]);
+            float& y = to[c * bins + o];
+            y = s == 0 ? best : std::max(y, best);
+          }
+        }
+      }
+    });
+  }
+  return {};
+}
+
 }  // namespace tenon::kernels::pool
