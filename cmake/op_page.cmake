@@ -12,7 +12,7 @@ add_custom_command(OUTPUT ${extracted}
   COMMENT "the example of docs/op.md")
 
 # The registry is compiled again, with the longer list of families; the one in the library is then not linked.
-add_executable(op_page_test ${extracted} ${PROJECT_SOURCE_DIR}/src/kernels/registry.cc)
+add_executable(op_page_test EXCLUDE_FROM_ALL ${extracted} ${PROJECT_SOURCE_DIR}/src/kernels/registry.cc)
 target_include_directories(op_page_test BEFORE PRIVATE ${page})
 target_link_libraries(op_page_test PRIVATE tenon_api GTest::gtest GTest::gtest_main GTest::gmock)
 add_test(NAME op_page_test COMMAND op_page_test)

@@ -11,7 +11,7 @@ set(TENON_FLAGS_avx512vnni ${TENON_FLAGS_avx512} -mavx512vnni)
 set(TENON_FLAGS_avx512bf16 ${TENON_FLAGS_avx512vnni} -mavx512bf16)
 set(TENON_FLAGS_amx ${TENON_FLAGS_avx512bf16} -mamx-tile -mamx-int8 -mamx-bf16)
 
-# Every unit test program, and nothing else: what the sanitizer builds need.
+# Every unit test program; they are not part of the default target, so that using Tenon does not wait for them.
 if(TENON_TESTS)
   add_custom_target(unit_tests)
 endif()
@@ -56,7 +56,7 @@ function(tenon_library folder)
     endif()
   endforeach()
   if(TENON_TESTS AND tests)
-    add_executable(${name}_test ${tests})
+    add_executable(${name}_test EXCLUDE_FROM_ALL ${tests})
     target_link_libraries(${name}_test PRIVATE tenon_${name} GTest::gtest GTest::gtest_main GTest::gmock)
     target_compile_definitions(${name}_test PRIVATE TENON_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
     add_test(NAME ${name}_test COMMAND ${name}_test)
