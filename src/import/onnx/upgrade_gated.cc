@@ -59,8 +59,14 @@ Status MicrosoftLinearAttention(Builder* /*b*/, Pending* p) {
 }
 
 Status MicrosoftCausalConv(Builder* /*b*/, Pending* p) {
-  TENON_RETURN_IF_ERROR(KeepDefaults(*p, {{"ndim", 1}, {"dilation", 1}, {"channels_last", 0}, {"state_window", 0}, {"state_length", 0},
-                                          {"state_channels_last", -1}, {"input_channel_offset", 0}, {"state_update_capacity", 0}}));
+  TENON_RETURN_IF_ERROR(KeepDefaults(*p, {{"ndim", 1},
+                                          {"dilation", 1},
+                                          {"channels_last", 0},
+                                          {"state_window", 0},
+                                          {"state_length", 0},
+                                          {"state_channels_last", -1},
+                                          {"input_channel_offset", 0},
+                                          {"state_update_capacity", 0}}));
   if (p->Used(2)) return Unsupported("output state_update is not supported");
   Attrs attrs;
   attrs.Set("activation", p->node.attrs.String("activation", "none"));
