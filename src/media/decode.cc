@@ -2,30 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
-#include <memory>
 #include <string_view>
 
-extern "C" {
-#include <libavcodec/avcodec.h>
-#include <libavutil/imgutils.h>
-#include <libswscale/swscale.h>
-}
+#include "media/ffmpeg.h"
 
 namespace tenon::media {
 namespace {
-
-struct FreeCodec {
-  void operator()(AVCodecContext* p) const { avcodec_free_context(&p); }
-};
-struct FreeFrame {
-  void operator()(AVFrame* p) const { av_frame_free(&p); }
-};
-struct FreePacket {
-  void operator()(AVPacket* p) const { av_packet_free(&p); }
-};
-struct FreeScaler {
-  void operator()(SwsContext* p) const { sws_freeContext(p); }
-};
 
 AVCodecID CodecOf(std::span<const uint8_t> bytes) {
   const std::string_view head(reinterpret_cast<const char*>(bytes.data()), std::min<size_t>(bytes.size(), 16));
@@ -52,26 +34,6 @@ AVCodecID CodecOf(std::span<const uint8_t> bytes) {
   return head.starts_with("RIFF") && head.size() >= 12 && head.substr(8, 4) == "WEBP" ? AV_CODEC_ID_WEBP : AV_CODEC_ID_NONE;
 }
 
-Status Scale(const AVFrame& frame, Picture* out) {
-  // swscale writes whole vectors: rows of the temporary are padded, then packed.
-  const int row = (frame.width * 3 + 63) / 64 * 64;
-  std::vector<uint8_t> padded(static_cast<size_t>(row) * static_cast<size_t>(frame.height) + 64);
-  std::unique_ptr<SwsContext, FreeScaler> scaler(
-      sws_getContext(frame.width, frame.height, static_cast<AVPixelFormat>(frame.format), frame.width, frame.height,
-                     AV_PIX_FMT_RGB24, SWS_BILINEAR | SWS_ACCURATE_RND | SWS_FULL_CHR_H_INT, nullptr, nullptr, nullptr));
-  if (scaler == nullptr) return Unsupported("pixel format {} cannot be converted", frame.format);
-  uint8_t* const planes[4] = {padded.data(), nullptr, nullptr, nullptr};
-  const int strides[4] = {row, 0, 0, 0};
-  if (sws_scale(scaler.get(), frame.data, frame.linesize, 0, frame.height, planes, strides) != frame.height) {
-    return Internal("swscale failed");
-  }
-  for (int y = 0; y < frame.height; ++y) {
-    std::copy_n(padded.data() + static_cast<size_t>(y) * static_cast<size_t>(row), frame.width * 3,
-                out->pixels.data() + static_cast<size_t>(y) * static_cast<size_t>(frame.width) * 3);
-  }
-  return {};
-}
-
 // Formats that need no arithmetic.
 bool CopyRgb(const AVFrame& frame, Picture* out) {
   const bool grey = frame.format == AV_PIX_FMT_GRAY8;
@@ -96,8 +58,9 @@ Result<Picture> ToRgb(const AVFrame& frame) {
   if (int64_t{frame.width} * frame.height > kMaxPixels) return ResourceLimit("{}x{} pixels", frame.width, frame.height);
   Picture out{frame.width, frame.height, {}};
   out.pixels.resize(static_cast<size_t>(frame.width) * static_cast<size_t>(frame.height) * 3);
-  if (!CopyRgb(frame, &out)) TENON_RETURN_IF_ERROR(Scale(frame, &out));
-  return out;
+  if (CopyRgb(frame, &out)) return out;
+  return ToRgb24(frame.data, frame.linesize, frame.format, frame.width, frame.height, frame.width, frame.height,
+                 SWS_BILINEAR | SWS_ACCURATE_RND | SWS_FULL_CHR_H_INT);
 }
 
 Result<Picture> DecodePicture(std::span<const uint8_t> bytes) {
@@ -109,9 +72,9 @@ Result<Picture> DecodePicture(std::span<const uint8_t> bytes) {
   if (id == AV_CODEC_ID_MJPEG) return DecodeJpeg(bytes);
   const AVCodec* codec = avcodec_find_decoder(id);
   if (codec == nullptr) return Unsupported("FFmpeg was built without the decoder for this format");
-  std::unique_ptr<AVCodecContext, FreeCodec> decoder(avcodec_alloc_context3(codec));
-  std::unique_ptr<AVPacket, FreePacket> packet(av_packet_alloc());
-  std::unique_ptr<AVFrame, FreeFrame> frame(av_frame_alloc());
+  Owned<AVCodecContext> decoder(avcodec_alloc_context3(codec));
+  Owned<AVPacket> packet(av_packet_alloc());
+  Owned<AVFrame> frame(av_frame_alloc());
   if (decoder == nullptr || packet == nullptr || frame == nullptr) return ResourceLimit("out of memory");
   decoder->max_pixels = kMaxPixels;
   decoder->thread_count = 1;

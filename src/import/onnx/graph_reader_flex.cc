@@ -5,17 +5,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "import/onnx/emit.h"
 #include "import/onnx/graph_reader.h"
 
 namespace tenon::import::onnx_format {
 
 namespace {
 
-Attrs IntAttr(const char* name, int64_t value) {
-  Attrs a;
-  a.Set(name, value);
-  return a;
-}
+using emit::IntAttr;
 
 ir::ValueId Cast(Builder* b, ir::ValueId v, DType to) {
   return b->value(v).dtype == to ? v : b->Emit("Cast", {v}, IntAttr("to", static_cast<int64_t>(to)));

@@ -1,16 +1,12 @@
 // Operators that ONNX defines by other operators, where Tenon has no kernel of their own.
-#include "import/onnx/upgrade.h"
+#include "import/onnx/emit.h"
 #include "ops/op.h"
 
 namespace tenon::import::onnx_format {
 
 namespace {
 
-Attrs IntAttr(const char* name, int64_t value) {
-  Attrs a;
-  a.Set(name, value);
-  return a;
-}
+using emit::IntAttr;
 
 ir::ValueId ToInt64(Builder* b, ir::ValueId v) {
   return b->Emit("Cast", {v}, IntAttr("to", static_cast<int64_t>(DType::kI64)));
