@@ -74,7 +74,7 @@ class Reader {
       return Status::Ok();
     }
     const std::byte* data = weights_->data() + offset_ + in.offset();
-    *out = Tensor(dtype, shape, Buffer::Foreign(data, need, [keep = weights_] {}));
+    *out = Tensor(dtype, shape, Buffer::Mapped(data, need, [keep = weights_] {}));
     return Status::Ok();
   }
 

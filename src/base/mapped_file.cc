@@ -80,7 +80,7 @@ Status MappedFile::ReadAt(uint64_t offset, void* out, size_t size) const {
   return Status::Ok();
 }
 
-void MappedFile::Release(const void* data, size_t size) const {
+void ReleasePages(const void* data, size_t size) {
   const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   const auto begin = (reinterpret_cast<uintptr_t>(data) + page - 1) / page * page;
   const auto end = (reinterpret_cast<uintptr_t>(data) + size) / page * page;

@@ -13,6 +13,10 @@
 namespace tenon {
 
 /// A regular file mapped read-only. The file must not shrink while mapped.
+/// Tells the system that the pages wholly inside [data, data + size) are not needed any more. Those of a mapped file can be read
+/// again; those of the heap read as zeros.
+void ReleasePages(const void* data, size_t size);
+
 class MappedFile {
  public:
   /// Refuses what is not a regular file; never waits for a writer of a pipe. `follow_links` false: a symlink in the last
@@ -27,8 +31,6 @@ class MappedFile {
   uint64_t size() const { return size_; }
   /// Reads [offset, offset + size) without touching the mapping (resident memory stays as it is).
   Status ReadAt(uint64_t offset, void* out, size_t size) const;
-  /// Tells the kernel that the pages wholly inside [data, data + size) are not needed any more; they can be read again.
-  void Release(const void* data, size_t size) const;
 
  private:
   MappedFile() = default;

@@ -103,24 +103,6 @@ Result<Tensor> Stack(const std::vector<Tensor>& parts, int axis, DType dtype, co
   return out;
 }
 
-// Shape of a body's output with unknown extents as 0, for outputs of loops that never ran.
-// The shape of a body's output when the body never ran: extents that are symbols are looked up among its inputs.
-Shape ElementShape(const Program& body, size_t output, std::span<const View> inputs) {
-  const auto extent = [&](const Dim& d) -> int64_t {
-    if (d.is_const()) return d.value();
-    for (size_t i = 0; i < inputs.size() && i < body.inputs.size(); ++i) {
-      const SymShape& s = body.values[static_cast<size_t>(body.inputs[i])].shape;
-      for (int k = 0; s.has_rank() && k < s.rank() && s.rank() == inputs[i].shape.rank(); ++k) {
-        if (!d.is_unknown() && s[k] == d) return inputs[i].shape[k];
-      }
-    }
-    return 0;
-  };
-  Shape shape;
-  for (const Dim& d : body.values[static_cast<size_t>(body.outputs[output])].shape.dims()) shape.push_back(extent(d));
-  return shape;
-}
-
 // Iteration and condition are declared as [] or as [1].
 Shape ScalarShape(const Program& body, size_t input) {
   const SymShape& s = body.values[static_cast<size_t>(body.inputs[input])].shape;
@@ -184,6 +166,15 @@ Status Executor::TakeBodyOutput(const Executor& body, size_t i, ValueIndex v) {
   TENON_ASSIGN_OR_RETURN(Tensor copy, Tensor::CopyOf(view));
   SetLate(v, std::move(copy));
   return Status::Ok();
+}
+
+Shape Executor::ShapeWithoutRun(size_t output, std::span<const View> inputs) {
+  const auto v = static_cast<size_t>(program_->outputs[output]);
+  if (!inputs.empty() && SelectPlan(inputs).ok() && current_->values[v].place != Place::kUnknown)
+    return current_->values[v].view.shape;
+  Shape declared;
+  for (const Dim& d : program_->values[v].shape.dims()) declared.push_back(d.is_const() ? d.value() : 0);
+  return declared;
 }
 
 Status Executor::RunControl(size_t index, const RunOptions& options) {
@@ -258,7 +249,7 @@ Status Executor::RunLoop(size_t index, const RunOptions& options) {
   }
   for (size_t i = 0; i < scans.size(); ++i) {
     const size_t o = 1 + carried + i;
-    const Shape element = scans[i].empty() ? ElementShape(body.program(), o, inputs()) : Shape();
+    const Shape element = scans[i].empty() ? body.ShapeWithoutRun(o, inputs()) : Shape();
     TENON_ASSIGN_OR_RETURN(Tensor t, Stack(scans[i], 0, ElementType(body.program(), o), element));
     SetLate(step.outputs[carried + i], std::move(t));
   }
@@ -318,7 +309,7 @@ Status Executor::RunScan(size_t index, const RunOptions& options) {
   for (size_t i = 0; i < states; ++i) SetLate(step.outputs[i], std::move(state[i].tensor));
   for (size_t i = 0; i < outs; ++i) {
     if (layout.out_backwards[i]) std::reverse(results[i].begin(), results[i].end());
-    const Shape element = results[i].empty() ? ElementShape(body.program(), states + i, {}) : results[i][0].shape();
+    const Shape element = results[i].empty() ? body.ShapeWithoutRun(states + i, {}) : results[i][0].shape();
     const int64_t wish = layout.out_axes[i];
     const int64_t axis = wish < 0 ? wish + element.rank() + 1 : wish;
     if (axis < 0 || axis > element.rank()) return BadInput("scan axis {} is outside rank {}", wish, element.rank() + 1);

@@ -65,10 +65,9 @@ Executor::Executor(const Program& program, hw::Machine& machine, int max_cached_
       late_cache_(program.steps.size()),
       dies_after_(program.steps.size()) {}
 
-Result<std::unique_ptr<Executor>> Executor::Create(const Program& program, hw::Machine& machine, const MappedFile* weights,
-                                                   int max_cached_shapes) {
+Result<std::unique_ptr<Executor>> Executor::Create(const Program& program, hw::Machine& machine, int max_cached_shapes) {
   std::unique_ptr<Executor> executor(new Executor(program, machine, max_cached_shapes));
-  TENON_ASSIGN_OR_RETURN(executor->prepared_, Prepare(program, machine, weights, max_cached_shapes));
+  TENON_ASSIGN_OR_RETURN(executor->prepared_, Prepare(program, machine, max_cached_shapes));
   for (size_t v = 0; v < program.values.size(); ++v) {
     const int last = executor->prepared_.last_use[v];
     if (last >= 0 && last < static_cast<int>(program.steps.size())) {

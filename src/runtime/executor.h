@@ -34,9 +34,8 @@ class Arena {
 
 class Executor {
  public:
-  /// `program` and `weights` outlive the executor.
-  static Result<std::unique_ptr<Executor>> Create(const artifact::Program& program, hw::Machine& machine,
-                                                  const MappedFile* weights, int max_cached_shapes);
+  /// `program` outlives the executor and serves no other one: constants that kernels have packed lose their contents.
+  static Result<std::unique_ptr<Executor>> Create(const artifact::Program& program, hw::Machine& machine, int max_cached_shapes);
 
   /// Inputs in program order; the caller has checked types. After success, outputs are at output(i) until the next Run.
   Status Run(std::span<const View> inputs, const RunOptions& options);
@@ -49,6 +48,10 @@ class Executor {
   void FlipOutput(size_t i) { outputs_[i].flip ^= 1; }
   /// Writes output i of the next run straight to `data` when its size is `bytes`; null: own buffer again.
   void BindOutput(size_t i, void* data, size_t bytes) { outputs_[i].bound = data, outputs_[i].bound_bytes = bytes; }
+
+  /// The shape that output i would have, as planning for `inputs` tells; where it depends on data, or without inputs, the
+  /// declared one with 0 for what is no number.
+  Shape ShapeWithoutRun(size_t i, std::span<const View> inputs);
 
   const Prepared& prepared() const { return prepared_; }
   uint64_t packed_bytes() const { return prepared_.packed_bytes; }

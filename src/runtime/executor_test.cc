@@ -24,7 +24,7 @@ struct Runner {
   explicit Runner(Program p) : program(std::move(p)), machine(hw::DetectIsa(), 2, {}, 0) {
     EXPECT_TRUE(Validate(program).ok());
     machine.team.Enter();
-    auto e = Executor::Create(program, machine, nullptr, 2);
+    auto e = Executor::Create(program, machine, 2);
     EXPECT_TRUE(e.ok()) << e.status().message();
     if (e.ok()) executor = std::move(e).value();
   }
@@ -138,6 +138,27 @@ TEST(Executor, LoopCarriesAndStacks) {
   EXPECT_EQ(r.executor->output(0).shape, (Shape{4, 2}));
 }
 
+TEST(Executor, ALoopWithoutIterationsStacksShapesOfItsBody) {
+  // no iteration of: scan x + x, whose extents only the input tells
+  Program body;
+  body.values = {Value("i", DType::kI64, SymShape(Shape())), Value("c", DType::kBool, SymShape(Shape())),
+                 Value("x", DType::kF32, SymShape({N(), Dim(3)})), Value("y", DType::kF32, SymShape({Dim::Symbol("m"), Dim(3)}))};
+  body.steps = {Step{"Add", "add", {}, {2, 2}, {3}, {}, ""}};
+  body.inputs = {0, 1, 2};
+  body.outputs = {1, 3};
+  Program p;
+  p.values = {Value("x", DType::kF32, SymShape({N(), Dim(3)})), Constant("m", Tensor::Scalar<int64_t>(0)),
+              Value("all", DType::kF32, SymShape())};
+  Step loop{"Loop", "loop", {}, {1, artifact::kAbsent, 0}, {2}, {body}, ""};
+  loop.attrs.Set("captures", int64_t{1});
+  p.steps = {loop};
+  p.inputs = {0};
+  p.outputs = {2};
+  Runner r(p);
+  EXPECT_TRUE(r.Run(*Tensor::Zeros(DType::kF32, {5, 3})).empty());
+  EXPECT_EQ(r.executor->output(0).shape, (Shape{0, 5, 3}));
+}
+
 TEST(Executor, ABranchThatDoesNotFitIsAFaultOnlyWhenTaken) {
   // if x: reshape w to [2] (it has 3 elements), else w
   Program bad;
@@ -186,7 +207,7 @@ TEST(Executor, MemoryLimitIsAnError) {
   const Program p = ThreeOps();
   hw::Machine machine(hw::DetectIsa(), 1, {}, 5000);
   machine.team.Enter();
-  auto e = Executor::Create(p, machine, nullptr, 2);
+  auto e = Executor::Create(p, machine, 2);
   ASSERT_TRUE(e.ok());
   const Tensor x = *Tensor::Zeros(DType::kF32, {100000, 2});
   const View in = x.view();

@@ -43,8 +43,8 @@ void FillInfo(const ProgramValue& v, bool is_input, View* view, ValueInfo* info)
 
 class Preparer {
  public:
-  Preparer(const Program& program, hw::Machine& machine, const MappedFile* weights, int max_cached_shapes)
-      : program_(program), machine_(machine), weights_(weights), max_cached_shapes_(max_cached_shapes) {}
+  Preparer(const Program& program, hw::Machine& machine, int max_cached_shapes)
+      : program_(program), machine_(machine), max_cached_shapes_(max_cached_shapes) {}
 
   Result<Prepared> Run() {
     prepared_.program = &program_;
@@ -97,7 +97,7 @@ class Preparer {
   Status PrepareBodies(const Step& step, PreparedStep* out) {
     out->step = &step;
     for (const Program& body : step.bodies) {
-      auto executor = Executor::Create(body, machine_, weights_, max_cached_shapes_);
+      auto executor = Executor::Create(body, machine_, max_cached_shapes_);
       // A branch that does not fit the shapes at hand is a fault only if it is taken.
       if (!executor.ok() && (step.op != "If" || executor.status().code() != Code::kBadInput)) return executor.status();
       out->unfit.push_back(executor.status());
@@ -129,14 +129,18 @@ class Preparer {
     TENON_RETURN_IF_ERROR(machine_.budget.Charge(out->kernel->PackedBytes(), "packed weights"));
     for (size_t i = 0; i < in.size(); ++i) {
       const bool sole = in[i].data != nullptr && readers_[static_cast<size_t>(step.inputs[i])] == 1;
-      if (sole && weights_ != nullptr && out->kernel->ConsumedConstant(i)) weights_->Release(views[i].data, views[i].bytes());
+      if (sole && out->kernel->ConsumedConstant(i)) GiveBack(program_.values[static_cast<size_t>(step.inputs[i])].constant);
     }
     return Status::Ok();
   }
 
+  // Weights that a kernel keeps in a form of its own are not held twice.
+  void GiveBack(const Tensor& constant) {
+    if (constant.buffer().use_count() == 1) constant.buffer()->Discard();
+  }
+
   const Program& program_;
   hw::Machine& machine_;
-  const MappedFile* weights_;
   int max_cached_shapes_;
   Prepared prepared_;
   std::vector<int> readers_;
@@ -144,8 +148,8 @@ class Preparer {
 
 }  // namespace
 
-Result<Prepared> Prepare(const Program& program, hw::Machine& machine, const MappedFile* weights, int max_cached_shapes) {
-  return Preparer(program, machine, weights, max_cached_shapes).Run();
+Result<Prepared> Prepare(const Program& program, hw::Machine& machine, int max_cached_shapes) {
+  return Preparer(program, machine, max_cached_shapes).Run();
 }
 
 }  // namespace tenon::runtime

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "artifact/program.h"
-#include "base/mapped_file.h"
 #include "hw/machine.h"
 #include "kernels/kernel.h"
 
@@ -34,9 +33,8 @@ struct Prepared {
   uint64_t packed_bytes = 0;
 };
 
-/// `weights` (may be null) is told to give back pages of constants that were packed.
-Result<Prepared> Prepare(const artifact::Program& program, hw::Machine& machine, const MappedFile* weights,
-                         int max_cached_shapes);
+/// Constants that were packed and that nothing else reads lose their contents (Buffer::Discard).
+Result<Prepared> Prepare(const artifact::Program& program, hw::Machine& machine, int max_cached_shapes);
 
 /// What a shape rule is told of a step's outputs: which are wanted, and which are declared to be sequences (some rules cannot
 /// tell from their inputs).

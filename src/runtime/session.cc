@@ -106,7 +106,7 @@ class ModelSession final : public Session {
     for (auto v : p.outputs) outputs_.push_back(InfoOf(p.values[static_cast<size_t>(v)]));
     for (const auto& v : p.values) weights_ += v.constant.defined() ? v.constant.bytes() : 0;
     machine_->team.Enter();
-    TENON_ASSIGN_OR_RETURN(executor_, Executor::Create(p, *machine_, artifact_.weights.get(), max_cached_shapes));
+    TENON_ASSIGN_OR_RETURN(executor_, Executor::Create(p, *machine_, max_cached_shapes));
     views_.resize(p.inputs.size());
     carried_from_.assign(p.inputs.size(), -1);
     fed_.assign(p.inputs.size(), false);

@@ -4,6 +4,8 @@
 
 #include <cstdlib>
 
+#include "base/mapped_file.h"
+
 namespace tenon {
 namespace {
 constexpr size_t kAlignment = 64;
@@ -31,12 +33,22 @@ std::shared_ptr<Buffer> Buffer::Foreign(const void* data, size_t bytes, std::fun
   return b;
 }
 
+std::shared_ptr<Buffer> Buffer::Mapped(const void* data, size_t bytes, std::function<void()> release) {
+  auto b = Foreign(data, bytes, std::move(release));
+  b->mapped_ = true;
+  return b;
+}
+
 std::shared_ptr<Buffer> Buffer::Strings(std::vector<std::string> strings) {
   std::shared_ptr<Buffer> b(new Buffer());
   b->strings_ = std::move(strings);
   b->data_ = b->strings_.data();
   b->bytes_ = b->strings_.size() * sizeof(std::string);
   return b;
+}
+
+void Buffer::Discard() {
+  if (heap_ || mapped_) ReleasePages(data_, bytes_);
 }
 
 Buffer::~Buffer() {

@@ -59,6 +59,8 @@ class Buffer {
   /// Uninitialised; null when the allocation fails.
   static std::shared_ptr<Buffer> Allocate(size_t bytes);
   static std::shared_ptr<Buffer> Foreign(const void* data, size_t bytes, std::function<void()> release);
+  /// Foreign, in a file mapped for reading.
+  static std::shared_ptr<Buffer> Mapped(const void* data, size_t bytes, std::function<void()> release);
   static std::shared_ptr<Buffer> Strings(std::vector<std::string> strings);
   ~Buffer();
   Buffer(const Buffer&) = delete;
@@ -67,12 +69,16 @@ class Buffer {
   void* data() { return data_; }
   const void* data() const { return data_; }
   size_t bytes() const { return bytes_; }
+  /// Nobody will read the contents again: whole pages of heap and mapped buffers go back to the system. Others may be shared with
+  /// somebody unknown and stay.
+  void Discard();
 
  private:
   Buffer() = default;
   void* data_ = nullptr;
   size_t bytes_ = 0;
   bool heap_ = false;
+  bool mapped_ = false;
   std::function<void()> release_;
   std::vector<std::string> strings_;
 };

@@ -72,9 +72,20 @@ def allowed(model, inputs, want):
         for i, (w, o) in enumerate(zip(want, run_peer(peer_session(other_model), other_inputs))):
             if w.dtype.kind == "f" and o.shape == w.shape:
                 spread[i] = np.fmax(spread[i], np.abs(o.astype(np.float64) - w))
+    # A sum that cancels is as wrong as its terms were large, and no nudge shows that.
+    floor = 1e-6 * largest_value(model, inputs) + 1e-7
     # Elements of one output share their history: what moved a neighbour may move this one.
-    return [None if s is None else AMPLIFY * np.fmax(s, s.mean() if s.size else 0) + 1e-6 * np.abs(w) + 1e-7
+    return [None if s is None else AMPLIFY * np.fmax(s, s.mean() if s.size else 0) + 1e-6 * np.abs(w) + floor
             for s, w in zip(spread, want)]
+
+
+def largest_value(model, inputs):
+    """The largest finite absolute value of any float that the graph makes (outside bodies)."""
+    probe = copy.deepcopy(model)
+    del probe.graph.output[:]
+    probe.graph.output.extend(helper.make_empty_tensor_value_info(o) for node in probe.graph.node for o in node.output if o)
+    values = [v[np.isfinite(v)] for v in run_peer(peer_session(probe), inputs) if v.dtype.kind == "f"]
+    return max((float(np.abs(v).max()) for v in values if v.size), default=0.0)
 
 
 def judge(got, want, tolerance):

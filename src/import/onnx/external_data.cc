@@ -93,7 +93,7 @@ Result<std::shared_ptr<Buffer>> ExternalData::Read(const ExternalLocation& where
   const auto* data = reinterpret_cast<const char*>(file->data()) + offset;
   if (bytes == 0) return Buffer::Allocate(0);
   if (reinterpret_cast<uintptr_t>(data) % alignment == 0) {
-    return Buffer::Foreign(data, bytes, [keep = file] {});
+    return Buffer::Mapped(data, bytes, [keep = file] {});
   }
   std::shared_ptr<Buffer> copy = Buffer::Allocate(bytes);
   if (copy == nullptr) return ResourceLimit("no memory for {} bytes of external data", bytes);

@@ -53,7 +53,7 @@ Result<ir::Graph> ImportOnnx(const std::string& path, const ImportOptions& optio
   {
     TENON_ASSIGN_OR_RETURN(auto file, MappedFile::Open(path, true, true));
     const std::string_view bytes(reinterpret_cast<const char*>(file->data()), file->size());
-    TENON_RETURN_IF_ERROR(onnx_format::ParseModel(bytes, &model, [&](size_t n) { file->Release(file->data(), n); }).Within(path));
+    TENON_RETURN_IF_ERROR(onnx_format::ParseModel(bytes, &model, [&](size_t n) { ReleasePages(file->data(), n); }).Within(path));
   }  // the parsed model holds all bytes: the file's pages are given back before anything else is allocated
   const auto directory_of = [](const fs::path& file) { return file.has_parent_path() ? file.parent_path().string() : "."; };
   std::error_code error;
