@@ -44,7 +44,6 @@ def loop(g):
     if g.depth >= MAX_DEPTH:
         return None
     x = g.get(F32, (0, 1, 2, 3))
-    times = g.integer(0, 4)
     iteration, go_on = Value(g.name("i"), I64, (), True, 10), Value(g.name("c"), BOOL, (), True, 1)
     carried = Value(g.name("s"), F32, x.shape, False, 50.0)
     scope = g.body("loop", g.integer(1, 4), [iteration, go_on, carried])
@@ -56,6 +55,9 @@ def loop(g):
     scanned = g.emit("Identity", [out], F32, x.shape, False, 50)
     body = graph_of(g, scope, "loop", [iteration, go_on, carried], [stay, out, scanned])
     g.end_body()
+    # What is stacked in no iteration has the extents that planning the body tells, and a body within is not planned.
+    nested = any(a.HasField("g") for node in scope.nodes for a in node.attribute)
+    times = g.integer(1 if nested else 0, 4)
     trips = g.constant(np.array(times, np.int64))
     outputs = [(F32, x.shape, False, 50.0), (F32, (times, *x.shape), False, 50.0)]
     return g.emit_many("Loop", [trips, "" if g.chance(0.5) else g.constant(np.array(True)), x], outputs, body=body)[0]
