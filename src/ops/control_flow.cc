@@ -51,6 +51,16 @@ Status CheckBodies(const ir::Node& node, size_t bodies, size_t inputs, size_t ou
   return Status::Ok();
 }
 
+// What is true of both shapes.
+SymShape Common(const SymShape& a, const SymShape& b) {
+  if (!a.has_rank() || !b.has_rank() || a.rank() != b.rank()) return SymShape();
+  SymShape common = a;
+  for (int d = 0; d < a.rank(); ++d) {
+    if (!(a[d] == b[d])) common[d] = Dim::Unknown();
+  }
+  return common;
+}
+
 Status InferIf(ir::Node& node, std::span<const ValueInfo> in, std::span<ValueInfo> out) {
   if (in.empty() || !in[0].present) return BadInput("needs its condition");
   TENON_RETURN_IF_ERROR(CheckBodies(node, 2, in.size() - 1, out.size()));
@@ -73,26 +83,10 @@ Status InferIf(ir::Node& node, std::span<const ValueInfo> in, std::span<ValueInf
     if (x.dtype != y.dtype && x.dtype != DType::kUndefined && y.dtype != DType::kUndefined) {
       return BadInput("branches give {} and {} for output {}", DTypeName(x.dtype), DTypeName(y.dtype), i);
     }
-    if (!x.shape.has_rank() || !y.shape.has_rank() || x.shape.rank() != y.shape.rank()) {
-      out[i].shape = SymShape();
-      continue;
-    }
-    for (int d = 0; d < x.shape.rank(); ++d) {
-      if (!(x.shape[d] == y.shape[d])) out[i].shape[d] = Dim::Unknown();
-    }
+    out[i].shape = Common(x.shape, y.shape);
     ForgetSymbols(&out[i]);
   }
   return Status::Ok();
-}
-
-// What is true of both shapes.
-SymShape Common(const SymShape& a, const SymShape& b) {
-  if (!a.has_rank() || !b.has_rank() || a.rank() != b.rank()) return SymShape();
-  SymShape common = a;
-  for (int d = 0; d < a.rank(); ++d) {
-    if (!(a[d] == b[d])) common[d] = Dim::Unknown();
-  }
-  return common;
 }
 
 bool SameKnowledge(const SymShape& a, const SymShape& b) {
