@@ -4,6 +4,7 @@
 #include "cli/model_options.h"
 #include "compile/stages.h"
 #include "hw/quota.h"
+#include "import/import.h"
 
 namespace tenon::cli {
 namespace {
@@ -28,7 +29,8 @@ Json ToJson(const CompileReport& report) {
 
 // A line for each operator of the model, then each node that cannot run; the first of those is the error.
 Status Check(const Options& options, Context& context) {
-  TENON_ASSIGN_OR_RETURN(const auto nodes, compile::Support(options.model.model, options.model.compile));
+  TENON_ASSIGN_OR_RETURN(compile::Imported model, compile::Read(options.model.model, options.model.compile));
+  const std::vector<import::NodeSupport> nodes = import::Support(model.graph);
   Json rows = Json::array();
   std::map<std::pair<std::string, std::string>, std::pair<int, bool>> ops;
   std::vector<std::vector<std::string>> missing = {{"node", "operator", "domain"}};
@@ -47,7 +49,7 @@ Status Check(const Options& options, Context& context) {
   if (missing.size() > 1) context.Say(Table(missing));
   // Also what the nodes make of each other: types, shapes, attributes.
   context.details = {{"nodes", rows}};
-  TENON_RETURN_IF_ERROR(compile::Import(options.model.model, options.model.compile).status());
+  TENON_RETURN_IF_ERROR(compile::Ready(options.model.model, options.model.compile, &model));
   context.Say("supported: every operator of the model runs here");
   context.Document({{"supported", true}, {"nodes", rows}});
   return Status::Ok();

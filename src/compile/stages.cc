@@ -6,6 +6,7 @@
 #include "compile/input_shapes.h"
 #include "compile/lower.h"
 #include "hw/isa.h"
+#include "import/import.h"
 #include "ops/op.h"
 #include "passes/pipeline.h"
 
@@ -29,8 +30,7 @@ void Count(const ir::Graph& graph, std::map<std::string, int>* counts) {
 
 }  // namespace
 
-Result<Imported> Import(const std::string& model, const CompileOptions& options) {
-  const auto start = Clock::now();
+Result<Imported> Read(const std::string& model, const CompileOptions& options) {
   Imported out;
   import::ImportOptions import_options;
   import_options.keep_initializer_inputs = options.keep_initializer_inputs;
@@ -38,19 +38,22 @@ Result<Imported> Import(const std::string& model, const CompileOptions& options)
   TENON_ASSIGN_OR_RETURN(out.graph, import::ImportOnnx(model, import_options, &report));
   out.input_defaults = std::move(report.input_defaults);
   out.notes = std::move(report.notes);
-  TENON_RETURN_IF_ERROR(ApplyInputShapes(options.input_shapes, &out.graph, &out.ranges));
-  TENON_RETURN_IF_ERROR(import::CheckSupported(out.graph).Within(fmt::format("model '{}'", model)));
-  SinkConstantsIntoBodies(out.graph);
-  TENON_RETURN_IF_ERROR(ops::InferGraph(out.graph).Within(fmt::format("model '{}'", model)));
-  out.ms = MsSince(start);
   return out;
 }
 
-Result<std::vector<import::NodeSupport>> Support(const std::string& model, const CompileOptions& options) {
-  import::ImportOptions import_options;
-  import_options.keep_initializer_inputs = options.keep_initializer_inputs;
-  TENON_ASSIGN_OR_RETURN(const ir::Graph graph, import::ImportOnnx(model, import_options));
-  return import::Support(graph);
+Status Ready(const std::string& model, const CompileOptions& options, Imported* imported) {
+  TENON_RETURN_IF_ERROR(ApplyInputShapes(options.input_shapes, &imported->graph, &imported->ranges));
+  TENON_RETURN_IF_ERROR(import::CheckSupported(imported->graph).Within(fmt::format("model '{}'", model)));
+  SinkConstantsIntoBodies(imported->graph);
+  return ops::InferGraph(imported->graph).Within(fmt::format("model '{}'", model));
+}
+
+Result<Imported> Import(const std::string& model, const CompileOptions& options) {
+  const auto start = Clock::now();
+  TENON_ASSIGN_OR_RETURN(Imported out, Read(model, options));
+  TENON_RETURN_IF_ERROR(Ready(model, options, &out));
+  out.ms = MsSince(start);
+  return out;
 }
 
 Status Optimize(Imported* imported, const CompileOptions& options, hw::Team& team, CompileReport* report) {

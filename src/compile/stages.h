@@ -6,7 +6,6 @@
 
 #include "artifact/program.h"
 #include "hw/team.h"
-#include "import/import.h"
 #include "ir/graph.h"
 #include "tenon/compile.h"
 
@@ -20,13 +19,15 @@ struct Imported {
   double ms = 0;
 };
 
+/// Model file to graph, read and upgraded; operators that cannot run are in it too (import::Support lists them).
+Result<Imported> Read(const std::string& model, const CompileOptions& options);
+
+/// Makes what was read ready for the passes: all that Import does beyond it.
+Status Ready(const std::string& model, const CompileOptions& options, Imported* imported);
+
 /// Model file to graph: read, upgrade, apply `options.input_shapes`, infer. kUnsupported names the first operator that cannot
 /// run.
 Result<Imported> Import(const std::string& model, const CompileOptions& options);
-
-/// The nodes of the model as read and upgraded, each with whether its operator is supported. Fails only when the file cannot be
-/// read.
-Result<std::vector<import::NodeSupport>> Support(const std::string& model, const CompileOptions& options);
 
 /// Graph to optimised graph.
 Status Optimize(Imported* imported, const CompileOptions& options, hw::Team& team, CompileReport* report);
