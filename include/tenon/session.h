@@ -66,11 +66,14 @@ struct StepRecord {
   uint64_t start_ns;
   uint64_t duration_ns;
   std::string shapes;                     ///< "1x3x48x320,32x3x3x3->1x32x24x160"
+  std::vector<HostTensor> outputs;        ///< only when asked for; memory of the session, valid during the call
 };
 
 class StepObserver {
  public:
   virtual ~StepObserver() = default;
+  /// True: records carry the operator's outputs, named as in the compiled model. (Inputs may be overwritten by then.)
+  virtual bool WantsValues() const { return false; }
   virtual void OnStep(const StepRecord& record) = 0;
 };
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "runtime/host_tensor.h"
+
 namespace tenon::runtime {
 
 using artifact::kAbsent;
@@ -249,15 +251,21 @@ void Executor::Record(size_t index, uint64_t start, const RunOptions& options) c
     if (v != kAbsent) shapes += (shapes.empty() ? "" : ",") + Resolve(v).shape.ToString();
   }
   shapes += "->";
+  std::vector<HostTensor> outputs;
+  const bool wants_values = options.observer->WantsValues();
   bool first = true;
   for (ValueIndex v : step.outputs) {
     if (v == kAbsent) continue;
-    shapes += (first ? "" : ",") + Resolve(v).shape.ToString();
+    const View view = Resolve(v);
+    shapes += (first ? "" : ",") + view.shape.ToString();
     first = false;
+    if (!wants_values) continue;
+    const artifact::ProgramValue& value = program_->values[static_cast<size_t>(v)];
+    outputs.push_back(ToHost(value.name, value.dtype, view));
   }
   const kernels::Row* row = prepared_.steps[index].row;
-  options.observer->OnStep(
-      {step.name, step.op, row != nullptr ? row->name : std::string_view(), start, end - start, std::move(shapes)});
+  options.observer->OnStep({step.name, step.op, row != nullptr ? row->name : std::string_view(), start, end - start,
+                            std::move(shapes), std::move(outputs)});
 }
 
 uint64_t Executor::output_bytes() const {

@@ -59,6 +59,34 @@ Program ThreeOps() {
   return p;
 }
 
+TEST(Executor, ObserversSeeTheValuesTheyAskFor) {
+  struct Values final : StepObserver {
+    bool WantsValues() const override { return wants; }
+    void OnStep(const StepRecord& r) override {
+      ++steps;
+      for (const HostTensor& t : r.outputs) {
+        if (t.name != "r") continue;
+        const auto* f = static_cast<const float*>(t.data);
+        seen.assign(f, f + t.bytes / sizeof(float));
+      }
+    }
+    bool wants = false;
+    int steps = 0;
+    std::vector<float> seen;
+  };
+  Runner runner(ThreeOps());
+  Values values;
+  RunOptions options;
+  options.observer = &values;
+  const Tensor x = Tensor::FromVector<float>({2, 2}, {1, 2, -3, 4});
+  runner.Run(x, options);
+  EXPECT_GT(values.steps, 0);
+  EXPECT_TRUE(values.seen.empty());
+  values.wants = true;
+  runner.Run(x, options);
+  EXPECT_EQ(values.seen, (std::vector<float>{2, 0, 0, 1}));
+}
+
 TEST(Executor, ShapeArithmeticIsDoneWhilePlanning) {
   Runner r(ThreeOps());
   for (int64_t n : {1, 3, 2, 5, 1, 3}) {

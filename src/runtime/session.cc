@@ -8,6 +8,7 @@
 #include "artifact/artifact.h"
 #include "hw/quota.h"
 #include "runtime/executor.h"
+#include "runtime/host_tensor.h"
 #include "runtime/open.h"
 
 namespace tenon {
@@ -15,6 +16,7 @@ namespace {
 
 using artifact::Program;
 using runtime::Executor;
+using runtime::ToHost;
 
 TensorInfo InfoOf(const artifact::ProgramValue& v) {
   TensorInfo info{v.name, v.dtype, v.is_sequence, v.shape.has_rank(), {}};
@@ -70,29 +72,6 @@ Result<Tensor> ToTensor(const HostTensor& t) {
   InputBinder binder;
   TENON_ASSIGN_OR_RETURN(const View view, binder.Bind(t));
   return Tensor::CopyOf(view);
-}
-
-HostTensor ToHost(const std::string& name, DType dtype, const View& v) {
-  HostTensor t;
-  t.name = name;
-  t.dtype = v.sequence != nullptr ? dtype : v.dtype;
-  if (v.sequence != nullptr) {
-    t.is_sequence = true;
-    for (const Tensor& e : *v.sequence) {
-      t.sequence.push_back(ToHost("", e.dtype(), e.view()));
-      t.sequence.back().owner = e.buffer();
-    }
-    return t;
-  }
-  t.shape.assign(v.shape.begin(), v.shape.end());
-  if (v.dtype == DType::kString) {
-    const auto* s = v.Data<std::string>();
-    t.strings.assign(s, s + v.num_elements());
-    return t;
-  }
-  t.data = v.data;
-  t.bytes = v.bytes();
-  return t;
 }
 
 class ModelSession final : public Session {
@@ -379,18 +358,6 @@ Result<std::unique_ptr<Session>> Session::Open(const std::string& path, const Se
   auto session = std::make_unique<ModelSession>(std::move(artifact), std::move(machine));
   TENON_RETURN_IF_ERROR(session->Prepare(options.max_cached_shapes).Within(fmt::format("artifact '{}'", path)));
   return std::unique_ptr<Session>(std::move(session));
-}
-
-HostTensor Copy(const HostTensor& tensor) {
-  HostTensor copy = tensor;
-  if (tensor.bytes > 0) {
-    auto bytes = std::make_shared<std::vector<char>>(static_cast<const char*>(tensor.data),
-                                                     static_cast<const char*>(tensor.data) + tensor.bytes);
-    copy.data = bytes->data();
-    copy.owner = bytes;
-  }
-  for (HostTensor& e : copy.sequence) e = Copy(e);
-  return copy;
 }
 
 }  // namespace tenon
