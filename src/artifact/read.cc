@@ -182,7 +182,7 @@ Status CheckWeights(const MappedFile& file, uint64_t offset, uint64_t bytes, con
                     const ForEach& for_each) {
   const uint64_t chunks = (bytes + kChunkBytes - 1) / kChunkBytes;
   const uint64_t have = digests == nullptr ? 0 : digests->size();
-  if (have != chunks * sizeof(Digest)) return BadInput("damaged: {} bytes of digests for {} chunks", have, chunks);
+  if (have != chunks * sizeof(ChunkDigest)) return BadInput("damaged: {} bytes of digests for {} chunks", have, chunks);
   std::mutex mutex;
   Status first;
   const std::function<void(int64_t)> check = [&](int64_t i) {
@@ -193,7 +193,7 @@ Status CheckWeights(const MappedFile& file, uint64_t offset, uint64_t bytes, con
     const size_t n = std::min<uint64_t>(kChunkBytes, bytes - begin);
     Status s = file.ReadAt(offset + begin, buffer.data(), n);
     if (s.ok()) {
-      const Digest d = Sha256(buffer.data(), n);
+      const ChunkDigest d = DigestChunk(buffer.data(), n);
       if (std::memcmp(d.data(), digests->data() + static_cast<size_t>(i) * d.size(), d.size()) != 0) {
         s = BadInput("damaged: weights between bytes {} and {} do not match their digest", offset + begin, offset + begin + n);
       }

@@ -49,7 +49,7 @@ class WeightWriter {
     return Status::Ok();
   }
   void CloseChunk() {
-    const Digest d = Sha256(chunk_.data(), chunk_.size());
+    const ChunkDigest d = DigestChunk(chunk_.data(), chunk_.size());
     digests_.insert(digests_.end(), d.begin(), d.end());
     chunk_.clear();
   }
