@@ -2,11 +2,14 @@
 #include "kernels/quantize/quantize.h"
 
 #include "kernels/kernel_util.h"
+#include "kernels/quantize/fused.h"
+#include "kernels/quantize/int8.h"
 
 namespace tenon::kernels::quantize {
 namespace {
 
 constexpr hw::IsaMask kVnni = hw::kAvx2 | hw::kAvx512 | hw::kAvx512Vnni;
+constexpr hw::IsaMask kAmx = kVnni | hw::kAmx;
 
 constexpr GroupedRow kTable[] = {
 #define KERNEL(op, name, needs, can, make) {op, {name, needs, can, make}},
@@ -24,6 +27,8 @@ std::span<const OpKernels> Operators() {
   static const auto qmatmul = RowsOf(kTable, "QLinearMatMul");
   static const auto conv = RowsOf(kTable, "ConvInteger");
   static const auto qconv = RowsOf(kTable, "QLinearConv");
+  static const auto fused_conv = RowsOf(kTable, "QuantizedConv");
+  static const auto fused_matmul = RowsOf(kTable, "QuantizedMatMul");
   static const OpKernels operators[] = {
       {"QuantizeLinear", InferQuantize, quantize, 2, 3, 1, 1},
       {"DequantizeLinear", InferDequantize, dequantize, 2, 3, 1, 1},
@@ -32,6 +37,8 @@ std::span<const OpKernels> Operators() {
       {"QLinearMatMul", InferQLinearMatMul, qmatmul, 8, 8, 1, 1},
       {"ConvInteger", InferConvInteger, conv, 2, 4, 1, 1},
       {"QLinearConv", InferQLinearConv, qconv, 8, 9, 1, 1},
+      {"QuantizedConv", InferQuantizedConv, fused_conv, 3, 6, 1, 1},
+      {"QuantizedMatMul", InferQuantizedMatMul, fused_matmul, 3, 6, 1, 1},
   };
   return operators;
 }

@@ -5,6 +5,7 @@
 //   DynamicQuantizeLinear  uint8 with scale and zero point from the range of x, which is made to hold 0
 //   MatMulInteger          y[..., m, n] = sum_k (a - a_zero)[..., m, k] * (b - b_zero)[..., k, n] in int32
 //   ConvInteger            the same for convolution
+//   QuantizedConv, QuantizedMatMul   internal: quantize/fused.h
 //   QLinearMatMul, QLinearConv   integer product, scaled by a_scale * b_scale / y_scale, rounded to even, zero point added,
 //   saturated
 //
@@ -76,18 +77,12 @@ Result<std::unique_ptr<Kernel>> MakeIntegerConv(const Problem& problem);    ///<
 Refusal CanBlocks(const Problem& problem);
 Result<std::unique_ptr<Kernel>> MakeBlocks(const Problem& problem);
 
-/// Fast rows: f32 and bytes; byte products with constant weights.
+/// Fast rows: f32 and bytes. (Those of products: quantize/int8.h.)
 Refusal CanFastLinear(const Problem& problem);
-Refusal CanFastMatMul(const Problem& problem);
-Refusal CanFastConv(const Problem& problem);
-Result<std::unique_ptr<Kernel>> MakeConvAvx2(const Problem& problem);
-Result<std::unique_ptr<Kernel>> MakeConvVnni(const Problem& problem);
 Result<std::unique_ptr<Kernel>> MakeLinearAvx2(const Problem& problem);
 Result<std::unique_ptr<Kernel>> MakeLinearVnni(const Problem& problem);
 Result<std::unique_ptr<Kernel>> MakeDynamicAvx2(const Problem& problem);
 Result<std::unique_ptr<Kernel>> MakeDynamicVnni(const Problem& problem);
-Result<std::unique_ptr<Kernel>> MakeMatMulAvx2(const Problem& problem);
-Result<std::unique_ptr<Kernel>> MakeMatMulVnni(const Problem& problem);
 
 }  // namespace tenon::kernels::quantize
 

@@ -1,7 +1,6 @@
 // Loops shared by the per-ISA files: include in an anonymous namespace after defining Vec (floats), IVec (int32), kLanes and
 //   LoadF StoreF SetF DivF MulF MinF MaxF RoundF ZeroNan, SetI AddI SubI ToFloat ToInt,
-//   LoadBytes(p, is_signed) -> IVec, StoreBytes(p, v, is_signed), LoadI StoreI MulI,
-//   XorSum(p, flip, to, acc): one register of bytes, whose sums of eight are added to acc in 64-bit lanes; Total(acc).
+//   LoadBytes(p, is_signed) -> IVec, StoreBytes(p, v, is_signed).
 // Tails are done by scalar code on one lane's formula, so that n may be anything.
 
 static inline float RoundScalar(float v) {
@@ -78,42 +77,5 @@ static void MinMax(const float* x, int64_t n, float* low, float* high) {
   for (; i < n; ++i) {
     *low = x[i] < *low ? x[i] : *low;
     *high = x[i] > *high ? x[i] : *high;
-  }
-}
-
-static void Requantize(const int32_t* sum, int64_t n, float a_scale, const float* b_scale, float y_scale, int32_t zero,
-                       bool is_signed, void* y) {
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    const Vec scale = DivF(MulF(SetF(a_scale), LoadF(b_scale + i)), SetF(y_scale));
-    PutBytes(y, i, MulF(ToFloat(LoadI(sum + i)), scale), SetI(zero), is_signed);
-  }
-  for (; i < n; ++i) PutByte(y, i, static_cast<float>(sum[i]) * (a_scale * b_scale[i] / y_scale), zero, is_signed);
-}
-
-static uint32_t FlipAndSum(const uint8_t* from, int64_t n, uint8_t flip, uint8_t* to) {
-  constexpr int kBytes = kLanes * 4;
-  IVec acc = SetI(0);
-  int64_t i = 0;
-  for (; i + kBytes <= n; i += kBytes) acc = XorSum(from + i, flip, to + i, acc);
-  uint32_t sum = Total(acc);
-  for (; i < n; ++i) {
-    to[i] = static_cast<uint8_t>(from[i] ^ flip);
-    sum += to[i];
-  }
-  return sum;
-}
-
-static void Correct(int32_t* sum, int64_t n, const int32_t* b_zero, const uint32_t* b_sums, uint32_t centred, uint32_t a_zero,
-                    const int32_t* bias) {
-  const IVec c = SetI(static_cast<int32_t>(centred)), z = SetI(static_cast<int32_t>(a_zero));
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    const IVec fix = AddI(MulI(LoadI(b_zero + i), c), MulI(LoadI(reinterpret_cast<const int32_t*>(b_sums) + i), z));
-    StoreI(sum + i, AddI(SubI(LoadI(sum + i), fix), bias != nullptr ? LoadI(bias + i) : SetI(0)));
-  }
-  for (; i < n; ++i) {
-    const uint32_t fix = static_cast<uint32_t>(b_zero[i]) * centred + a_zero * b_sums[i];
-    sum[i] = static_cast<int32_t>(static_cast<uint32_t>(sum[i]) - fix + static_cast<uint32_t>(bias != nullptr ? bias[i] : 0));
   }
 }

@@ -1,0 +1,298 @@
+#include "kernels/gemm/int8.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/gemm/int8_tables.h"
+
+namespace tenon::kernels::gemm {
+namespace {
+
+constexpr int64_t kThreadWork = 512 * 1024;   // multiply-adds worth another thread
+constexpr int64_t kMaxBlock = 256;
+// Of A that a block of rows may hold: beside a small B in the L1 cache half of the time, else in L2 (see BlockFloats).
+constexpr int64_t kSmallB = 128 * 1024, kSmallBlock = 96 * 1024, kBlock = 512 * 1024;
+
+int64_t RoundUp(int64_t n, int64_t to) {
+  return (n + to - 1) / to * to;
+}
+
+int64_t SizeOf(Int8Kind kind) {
+  return kind == Int8Kind::kF32 || kind == Int8Kind::kI32 ? 4 : kind == Int8Kind::kBF16 ? 2 : 1;
+}
+
+void PackColumn(const Int8Weights& w, const uint8_t* from, int64_t k_unit, int64_t columns, int8_t* to, int32_t* sum) {
+  uint32_t total = 0;
+  const uint8_t flip = w.is_unsigned ? 0x80 : 0;
+  for (int64_t t = 0; t < w.taps; ++t) {
+    int64_t k = 0;
+    for (int64_t o = 0; o < w.outer; ++o) {
+      const uint8_t* p = from + t * w.tap_stride + o * w.outer_stride;
+      for (int64_t i = 0; i < w.inner; ++i, ++k, p += w.inner_stride) {
+        const auto v = static_cast<int8_t>(*p ^ flip);
+        to[k / 4 * columns * 4 + k % 4] = v;
+        total += static_cast<uint32_t>(v);
+      }
+    }
+    to += RoundUp(w.depth(), k_unit) * columns;
+  }
+  *sum = static_cast<int32_t>(total);
+}
+
+}  // namespace
+
+const Int8Kernels& SelectInt8(hw::IsaMask isa) {
+#if defined(__x86_64__)
+  constexpr hw::IsaMask kVnni = hw::kAvx2 | hw::kAvx512 | hw::kAvx512Vnni;
+  if (hw::Covers(isa, kVnni | hw::kAmx)) return kInt8Amx;
+  if (hw::Covers(isa, kVnni)) return kInt8Avx512Vnni;
+  if (hw::Covers(isa, hw::kAvx2)) return kInt8Avx2;
+#endif
+  (void)isa;
+  return kInt8Portable;
+}
+
+Int8Panels::Int8Panels(const Int8Kernels& kernels, int64_t n) {
+  const int64_t vectors = (n + kernels.lanes - 1) / kernels.lanes;
+  count = (vectors + kernels.max_vectors - 1) / kernels.max_vectors;
+  base = count == 0 ? 0 : vectors / count;
+  wide = count == 0 ? 0 : vectors % count;
+}
+
+Result<Int8Packed> Int8Packed::Make(const Int8Kernels& kernels, const Int8Weights& w) {
+  Int8Packed p;
+  p.groups_ = w.groups;
+  p.n_ = w.n;
+  p.taps_ = w.taps;
+  p.depth_ = w.depth();
+  p.stored_ = RoundUp(p.depth_, kernels.k_unit);
+  p.group_bytes_ = RoundUp(w.n, kernels.lanes) * p.stored_ * w.taps;
+  p.buffer_ = Buffer::Allocate(static_cast<size_t>(std::max<int64_t>(64, w.groups * p.group_bytes_)));
+  if (p.buffer_ == nullptr) return ResourceLimit("no memory for {} bytes of packed weights", w.groups * p.group_bytes_);
+  std::memset(p.buffer_->data(), 0, p.buffer_->bytes());
+  p.sums_.resize(static_cast<size_t>(w.groups * w.n));
+  const Int8Panels panels(kernels, w.n);
+  for (int64_t g = 0; g < w.groups; ++g) {
+    for (int64_t i = 0; i < panels.count; ++i) {
+      const int64_t first = panels.first_vector(i) * kernels.lanes;
+      const int64_t columns = panels.vectors(i) * kernels.lanes;
+      int8_t* panel = static_cast<int8_t*>(p.buffer_->data()) + g * p.group_bytes_ + first * p.stored_ * w.taps;
+      for (int64_t c = 0; c < std::min(columns, w.n - first); ++c) {
+        PackColumn(w, w.b + g * w.group_stride + (first + c) * w.n_stride, kernels.k_unit, columns, panel + c * 4,
+                   &p.sums_[static_cast<size_t>(g * w.n + first + c)]);
+      }
+    }
+  }
+  return p;
+}
+
+struct Int8Product::TileRef {
+  const uint8_t* a;
+  int64_t plane, row;
+  int count;
+  bool copied;
+};
+
+struct Int8Product::Part {
+  const Int8Packed& packed;
+  const Int8Operands& o;
+  const Clamp& clamp;
+  int64_t t0, t1, p0, p1;
+};
+
+Int8Product::Int8Product(const Int8Kernels& kernels, hw::IsaMask isa, const Int8Packed& packed, const Int8Walk& walk,
+                         std::vector<int64_t> tap_offsets, int64_t input_bytes, int threads)
+    : kernels_(&kernels), floats_(&Select(isa)), walk_(walk), tap_offsets_(std::move(tap_offsets)), threads_(std::max(1, threads)) {
+  const Int8Panels panels(kernels, packed.n());
+  if (panels.count == 0 || walk_.planes * walk_.rows == 0) return;
+  max_rows_ = kernels.max_rows[panels.vectors(0)];
+  const RowTiles cut(walk_.rows, max_rows_);
+  height_ = cut.rows(0);
+  tiles_ = walk_.planes * cut.count;
+  for (int64_t offset : tap_offsets_) furthest_ = std::max(furthest_, offset);
+  furthest_ += packed.stored_depth();
+  for (int64_t t = 0; t < packed.taps(); ++t) copy_offsets_.push_back(t * packed.stored_depth());
+  const int64_t row_bytes = packed.taps() * packed.stored_depth();
+  tile_bytes_ = RoundUp(height_ * row_bytes, 64) + 64;
+  const int64_t b_bytes = packed.group_bytes();
+  const int64_t tile_input = std::max<int64_t>(1, std::min(height_ * row_bytes, input_bytes / tiles_));
+  block_ = std::clamp<int64_t>((b_bytes <= kSmallB ? kSmallBlock : kBlock) / (walk_.copies ? tile_bytes_ : tile_input), 2, kMaxBlock);
+  block_ = std::min(RoundUp(block_, kernels.max_tiles), RoundUp(tiles_, kernels.max_tiles));
+  slot_bytes_ = static_cast<size_t>(RoundUp(block_ * static_cast<int64_t>(sizeof(TileRef)), 64) + block_ * tile_bytes_);
+  work_ = walk_.planes * walk_.PlaneRows() * packed.groups() * packed.n() * std::max<int64_t>(1, packed.taps() * packed.depth());
+  a_bytes_ = input_bytes;
+}
+
+int64_t Int8Product::TilesOfPlane() const {
+  return tiles_ / walk_.planes;
+}
+
+int64_t Int8Product::reach() const {
+  return (height_ - 1) * walk_.row_stride + furthest_;
+}
+
+void Int8Product::Prepare(const Part& part, int64_t group, int64_t first, int64_t count, TileRef* refs, uint8_t* copies) const {
+  const RowTiles cut(walk_.rows, max_rows_);
+  const int64_t row_bytes = part.packed.taps() * part.packed.stored_depth();
+  for (int64_t i = 0; i < count; ++i) {
+    TileRef& ref = refs[i];
+    ref.plane = (first + i) / cut.count;
+    const int64_t in_plane = (first + i) % cut.count;
+    ref.row = cut.first(in_plane);
+    ref.count = static_cast<int>(cut.rows(in_plane));
+    uint8_t* to = copies + i * tile_bytes_;
+    ref.copied = true;
+    ref.a = to;
+    if (walk_.copies) {
+      part.o.gather->Fill(part.o.a, group, ref.row, ref.count, to);
+      continue;
+    }
+    const int64_t outer = ref.plane / walk_.extents[1];
+    const int64_t start = outer / walk_.extents[0] * walk_.plane_strides[0] + outer % walk_.extents[0] * walk_.plane_strides[1] +
+                          ref.plane % walk_.extents[1] * walk_.plane_strides[2] + ref.row * walk_.row_stride +
+                          group * part.o.group_step;
+    const int64_t rows = kernels_->begin != nullptr ? height_ : ref.count;
+    if (start + (rows - 1) * walk_.row_stride + furthest_ <= part.o.a_end - part.o.a) {
+      ref.a = part.o.a + start;
+      ref.copied = false;
+      continue;
+    }
+    for (int64_t r = 0; r < ref.count; ++r) {   // the last tiles: reading ahead would leave the tensor
+      for (size_t t = 0; t < tap_offsets_.size(); ++t) {
+        std::memcpy(to + r * row_bytes + copy_offsets_[t], part.o.a + start + r * walk_.row_stride + tap_offsets_[t],
+                    static_cast<size_t>(part.packed.depth()));
+      }
+    }
+  }
+}
+
+void Int8Product::FinishTile(const Part& part, const TileRef& ref, int64_t channel, int64_t n, int64_t columns,
+                             int32_t* sums) const {
+  const Int8Finish& all = part.o.finish;
+  Int8Finish f = all;
+  f.sums_stride = columns;
+  f.n = n;
+  f.offset = all.offset + channel;
+  f.b_zero = all.b_zero != nullptr ? all.b_zero + channel : nullptr;
+  f.scale = all.scale + channel;
+  f.bias = all.bias != nullptr ? all.bias + channel : nullptr;
+  f.lo = part.clamp.lo;
+  f.hi = part.clamp.hi;
+  const int64_t plane_first = ref.plane * walk_.PlaneRows();
+  for (int64_t r = 0; r < ref.count;) {
+    const int64_t line = (ref.row + r) / walk_.pitch;
+    const int64_t column = (ref.row + r) % walk_.pitch;
+    const int64_t run = std::min(ref.count - r, walk_.pitch - column);
+    f.rows = std::min(run, walk_.valid - column);
+    if (f.rows > 0) {
+      const int64_t row = plane_first + line * walk_.valid + column;
+      f.sums = sums + r * columns;
+      f.row_sums = all.row_sums != nullptr ? all.row_sums + r : nullptr;
+      f.y = static_cast<std::byte*>(all.y) + (row * all.y_stride + channel) * SizeOf(all.kind);
+      if (all.residual != nullptr) {
+        f.residual = static_cast<const std::byte*>(all.residual) +
+                     (row * all.residual_stride + channel) * SizeOf(all.residual_kind);
+      }
+      if (!part.clamp.needs_rest) {
+        kernels_->finish(f);
+      } else {
+        Int8Finish g = f;
+        g.kind = Int8Kind::kF32;
+        const bool direct = all.kind == Int8Kind::kF32;
+        if (!direct) {
+          g.y = f.sums;
+          g.y_stride = columns;
+        }
+        kernels_->finish(g);
+        floats_->activate(part.clamp.rest, static_cast<float*>(g.y), f.rows, n, g.y_stride);
+        if (!direct) kernels_->convert(f);
+      }
+    }
+    r += run;
+  }
+}
+
+void Int8Product::Panel(const Part& part, int64_t group, int64_t p, int64_t count, const TileRef* refs) const {
+  const Int8Panels panels(*kernels_, part.packed.n());
+  const int64_t column = panels.first_vector(p) * kernels_->lanes;
+  const int64_t columns = panels.vectors(p) * kernels_->lanes;
+  alignas(64) int32_t sums[kInt8MaxTiles * kInt8MaxRows * kInt8MaxColumns];
+  int32_t row_sums[kInt8MaxRows];
+  Int8Tile t{};
+  t.taps = part.packed.taps();
+  t.depth = part.packed.depth();
+  t.b = part.packed.data() + group * part.packed.group_bytes() + column * part.packed.taps() * part.packed.stored_depth();
+  t.columns = static_cast<int>(columns);
+  t.sums = sums;
+  const Int8TileKernel kernel = kernels_->tile[part.o.a_signed ? 1 : 0][panels.vectors(p)];
+  const int64_t n = std::min(columns, part.packed.n() - column);
+  const int64_t channel = group * part.packed.n() + column;
+  const auto bind = [&](int64_t slot, const TileRef& ref) {
+    t.a[slot] = ref.a;
+    t.a_stride[slot] = ref.copied ? t.taps * part.packed.stored_depth() : walk_.row_stride;
+    t.tap_offsets[slot] = ref.copied ? copy_offsets_.data() : tap_offsets_.data();
+  };
+  for (int64_t i = 0; i < count; i += t.tiles) {
+    t.tiles = static_cast<int>(std::min<int64_t>(kernels_->max_tiles, count - i));
+    for (int64_t j = 0; j < t.tiles; ++j) bind(j, refs[i + j]);
+    t.rows = refs[i].count;
+    kernel(t);
+    for (int64_t j = 0; j < t.tiles; ++j) {
+      const TileRef& ref = refs[i + j];
+      if (part.o.finish.b_zero != nullptr) {
+        Int8Tile one = t;
+        one.a[0] = t.a[j];
+        one.a_stride[0] = t.a_stride[j];
+        one.tap_offsets[0] = t.tap_offsets[j];
+        one.rows = ref.count;
+        kernels_->row_sums(one, part.o.a_signed, row_sums);
+        Int8Operands with = part.o;
+        with.finish.row_sums = row_sums;
+        const Part again{part.packed, with, part.clamp, 0, 0, 0, 0};
+        FinishTile(again, ref, channel, n, columns, sums + j * kInt8MaxRows * columns);
+      } else {
+        FinishTile(part, ref, channel, n, columns, sums + j * kInt8MaxRows * columns);
+      }
+    }
+  }
+}
+
+void Int8Product::RunTiles(const Part& part, std::byte* scratch) const {
+  if (part.t0 >= part.t1 || part.p0 >= part.p1) return;
+  auto* refs = reinterpret_cast<TileRef*>(scratch);
+  auto* copies = reinterpret_cast<uint8_t*>(scratch) + RoundUp(block_ * static_cast<int64_t>(sizeof(TileRef)), 64);
+  if (kernels_->begin != nullptr) kernels_->begin(static_cast<int>(height_));
+  for (int64_t first = part.t0; first < part.t1; first += block_) {
+    const int64_t count = std::min(block_, part.t1 - first);
+    for (int64_t g = 0; g < part.packed.groups(); ++g) {
+      Prepare(part, g, first, count, refs, copies);
+      for (int64_t p = part.p0; p < part.p1; ++p) Panel(part, g, p, count, refs);
+    }
+  }
+  if (kernels_->end != nullptr) kernels_->end();
+}
+
+void Int8Product::Run(const Int8Packed& packed, const Int8Operands& o, std::byte* scratch, hw::Team& team) const {
+  if (tiles_ == 0) return;
+  const Clamp clamp(o.activation);
+  const Int8Panels panels(*kernels_, packed.n());
+  const int threads = static_cast<int>(std::min<int64_t>(std::min(threads_, team.size()), work_ / kThreadWork));
+  if (threads <= 1) {
+    RunTiles({packed, o, clamp, 0, tiles_, 0, panels.count}, scratch);
+    return;
+  }
+  const int64_t column_parts = packed.groups() == 1 ? panels.count : 1;
+  const Grid grid = ChooseGrid((tiles_ + kernels_->max_tiles - 1) / kernels_->max_tiles, column_parts, a_bytes_,
+                               packed.group_bytes() * packed.groups(), threads);
+  team.ParallelFor(grid.rows * grid.columns, 1, [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t r = i % grid.rows;
+      const int64_t c = i / grid.rows;
+      RunTiles({packed, o, clamp, tiles_ * r / grid.rows, tiles_ * (r + 1) / grid.rows, panels.count * c / grid.columns,
+                panels.count * (c + 1) / grid.columns},
+               scratch + static_cast<size_t>(i) * slot_bytes_);
+    }
+  });
+}
+
+}  // namespace tenon::kernels::gemm
