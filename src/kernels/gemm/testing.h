@@ -47,7 +47,8 @@ inline Result<Tensor> EvalRow(std::string_view op, const Attrs& attrs, const std
   MutView y_view = y.mutable_view();
   const View y_const = y_view;
   TENON_ASSIGN_OR_RETURN(Configured configured, kernel->Configure(views, {&y_const, 1}));
-  if (threads > 1 && in.size() > 3 && in[3].defined() && (kernel->InPlaceInputs() & (1U << 3)) != 0) {
+  if (threads > 1 && in.size() > 3 && in[3].defined() && (kernel->InPlaceInputs() & (1U << 3)) != 0 &&
+      views[3].bytes() == y_view.bytes()) {
     std::memcpy(y_view.data, views[3].data, views[3].bytes());
     views[3].data = y_view.data;
   }

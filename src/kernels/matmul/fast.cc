@@ -206,7 +206,7 @@ Result<std::unique_ptr<Kernel>> Make(const Problem& problem, hw::IsaMask isa) {
 }  // namespace
 
 Refusal CanF32(const Problem& problem) {
-  return problem.in[0].dtype == DType::kF32 ? nullptr : kRefuseDType;
+  return problem.in[0].dtype == DType::kF32 && problem.in[1].dtype != DType::kBF16 ? nullptr : kRefuseDType;
 }
 Result<std::unique_ptr<Kernel>> MakeAvx512(const Problem& problem) {
   return Make(problem, hw::kAvx2 | hw::kAvx512);

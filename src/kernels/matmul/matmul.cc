@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "kernels/gemm/result_type.h"
 #include "kernels/gemm/rows.h"
 
 namespace tenon::kernels::matmul {
@@ -17,22 +18,11 @@ bool Disagree(const Dim& a, const Dim& b) {
   return a.is_const() && b.is_const() && a.value() != b.value();
 }
 
-Status SetOutput(const ShapeArgs& args, SymShape shape) {
+Status SetOutput(const ShapeArgs& args, DType dtype, SymShape shape) {
   ValueInfo& y = args.out[0];
   if (!y.present) return Status::Ok();
-  y.dtype = args.in[0].dtype;
+  y.dtype = dtype;
   y.shape = std::move(shape);
-  return Status::Ok();
-}
-
-Status CheckTypes(const ShapeArgs& args) {
-  for (size_t i = 1; i < args.in.size(); ++i) {
-    if (!args.Has(i) || args.in[i].dtype == DType::kUndefined || args.in[0].dtype == DType::kUndefined) continue;
-    if (args.in[i].dtype != args.in[0].dtype) {
-      return BadInput("input {} is {} but input 0 is {}; equal types are needed", i, DTypeName(args.in[i].dtype),
-                      DTypeName(args.in[0].dtype));
-    }
-  }
   return Status::Ok();
 }
 
@@ -125,16 +115,16 @@ int64_t OperandBatch(const Shape& batch_dims, const Shape& operand_batch, int64_
 }
 
 Status InferMatMul(const ShapeArgs& args) {
-  TENON_RETURN_IF_ERROR(CheckTypes(args));
+  TENON_ASSIGN_OR_RETURN(const DType dtype, gemm::ResultType(args));
   const SymShape& a = args.in[0].shape;
   const SymShape& b = args.in[1].shape;
-  if (!a.has_rank() || !b.has_rank()) return SetOutput(args, SymShape());
+  if (!a.has_rank() || !b.has_rank()) return SetOutput(args, dtype, SymShape());
   TENON_ASSIGN_OR_RETURN(SymShape y, Product(a, b, false, false));
-  return SetOutput(args, std::move(y));
+  return SetOutput(args, dtype, std::move(y));
 }
 
 Status InferGemm(const ShapeArgs& args) {
-  TENON_RETURN_IF_ERROR(CheckTypes(args));
+  TENON_ASSIGN_OR_RETURN(const DType dtype, gemm::ResultType(args));
   TENON_ASSIGN_OR_RETURN(const Params p, ParseParams("Gemm", args.attrs));
   const SymShape& a = args.in[0].shape;
   const SymShape& b = args.in[1].shape;
@@ -158,15 +148,15 @@ Status InferGemm(const ShapeArgs& args) {
     }
     if (!fits) return BadInput("C of shape {}; it must broadcast to {}", c.ToString(), y.ToString());
   }
-  return SetOutput(args, std::move(y));
+  return SetOutput(args, dtype, std::move(y));
 }
 
 Status InferFusedMatMul(const ShapeArgs& args) {
-  TENON_RETURN_IF_ERROR(CheckTypes(args));
+  TENON_ASSIGN_OR_RETURN(const DType dtype, gemm::ResultType(args));
   TENON_ASSIGN_OR_RETURN(const Params p, ParseParams("FusedMatMul", args.attrs));
   const SymShape& a = args.in[0].shape;
   const SymShape& b = args.in[1].shape;
-  if (!a.has_rank() || !b.has_rank()) return SetOutput(args, SymShape());
+  if (!a.has_rank() || !b.has_rank()) return SetOutput(args, dtype, SymShape());
   if (a.rank() < 2 || b.rank() < 2) {
     return BadInput("operands of shape {} and {}; FusedMatMul takes rank 2 and more", a.ToString(), b.ToString());
   }
@@ -183,7 +173,7 @@ Status InferFusedMatMul(const ShapeArgs& args) {
     for (int i = 0; same && i < y.rank(); ++i) same = !Disagree(r[i], y[i]);
     if (!same) return BadInput("residual of shape {}; the result's shape {} is needed", r.ToString(), y.ToString());
   }
-  return SetOutput(args, std::move(y));
+  return SetOutput(args, dtype, std::move(y));
 }
 
 std::span<const OpKernels> Operators() {

@@ -7,6 +7,9 @@
 //                (swap the last two axes), alpha, and those of gemm/activation.h. Inputs: A, B, bias? [n], residual? (Y's shape).
 //
 // Integers wrap as two's complement; f16 and bf16 are summed in f32 at least and rounded once.
+//
+// Types are equal, except beside a bf16 B: then A, C or bias, and residual are each bf16 or f32, an f32 A is rounded to bf16 as
+// it is read, and the attribute output_dtype (a DType number, bf16 or f32; absent: the type of A) says what Y is.
 #ifndef TENON_KERNELS_MATMUL_MATMUL_H_
 #define TENON_KERNELS_MATMUL_MATMUL_H_
 
@@ -52,6 +55,16 @@ Refusal CanF32(const Problem& problem);
 Result<std::unique_ptr<Kernel>> MakeAvx512(const Problem& problem);
 Result<std::unique_ptr<Kernel>> MakeAvx2(const Problem& problem);
 Result<std::unique_ptr<Kernel>> MakePortable(const Problem& problem);
+
+inline constexpr hw::IsaMask kNeedsAvx512Bf16 = hw::kAvx2 | hw::kAvx512 | hw::kAvx512Bf16;
+inline constexpr hw::IsaMask kNeedsAmx = kNeedsAvx512Bf16 | hw::kAmx;
+
+Refusal CanBf16(const Problem& problem);
+Result<std::unique_ptr<Kernel>> MakeBf16Amx(const Problem& problem);
+Result<std::unique_ptr<Kernel>> MakeBf16Avx512Bf16(const Problem& problem);
+Result<std::unique_ptr<Kernel>> MakeBf16Avx512(const Problem& problem);
+Result<std::unique_ptr<Kernel>> MakeBf16Avx2(const Problem& problem);
+Result<std::unique_ptr<Kernel>> MakeBf16Portable(const Problem& problem);
 
 Refusal CanReference(const Problem& problem);
 Result<std::unique_ptr<Kernel>> MakeReference(const Problem& problem);

@@ -1,4 +1,5 @@
 #include "base/dtype.h"
+#include "kernels/float_io.h"
 #include "kernels/matmul/matmul.h"
 #include "kernels/refusals.h"
 
@@ -23,6 +24,10 @@ class Reference final : public Kernel {
   Status Run(const RunArgs& args) const override {
     TENON_ASSIGN_OR_RETURN(const Geometry g, Resolve(params_, args.in[0].shape, args.in[1].shape));
     TENON_RETURN_IF_ERROR(CheckAddends(args, g));
+    if (args.in[1].dtype == DType::kBF16) {
+      for (int64_t i = 0; i < g.batch; ++i) ProductBf16(args, g, i);
+      return Status::Ok();
+    }
     const bool served = DispatchDType<TENON_NUMERIC_TYPES>(args.in[0].dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
       for (int64_t i = 0; i < g.batch; ++i) Product<T>(args, g, i);
@@ -65,6 +70,33 @@ class Reference final : public Kernel {
     }
   }
 
+  // B is bf16, all others bf16 or f32.
+  void ProductBf16(const RunArgs& args, const Geometry& g, int64_t i) const {
+    const int64_t a = OperandBatch(g.batch_dims, g.a_batch, i) * g.m * g.k;
+    const int64_t b = OperandBatch(g.batch_dims, g.b_batch, i) * g.k * g.n;
+    for (int64_t r = 0; r < g.m; ++r) {
+      for (int64_t c = 0; c < g.n; ++c) {
+        double sum = 0;
+        for (int64_t k = 0; k < g.k; ++k) {
+          const double va = LoadAt(args.in[0], a + (params_.trans_a ? k * g.m + r : r * g.k + k));
+          const double vb = LoadAt(args.in[1], b + (params_.trans_b ? c * g.k + k : k * g.n + c));
+          sum += LoadF(StoreF<BFloat16>(va)) * vb;
+        }
+        double v = params_.alpha * sum;
+        if (args.Has(2)) v += (params_.is_gemm ? params_.beta : 1) * LoadAt(args.in[2], AddendIndex(args.in[2].shape, r, c));
+        if (args.Has(3)) v += LoadAt(args.in[3], (i * g.m + r) * g.n + c);
+        StoreAt(args.out[0], (i * g.m + r) * g.n + c, gemm::Apply(params_.activation, v));
+      }
+    }
+  }
+
+  // Where input 2, which broadcasts, holds the addend of row r and column c.
+  static int64_t AddendIndex(const Shape& s, int64_t r, int64_t c) {
+    const int64_t col = s.rank() >= 1 && s.dim(-1) != 1 ? c : 0;
+    const int64_t row = s.rank() >= 2 && s.dim(-2) != 1 ? r : 0;
+    return row * (s.rank() >= 1 ? s.dim(-1) : 1) + col;
+  }
+
   template <typename S, typename T>
   static S To(const T& v) {
     if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
@@ -78,13 +110,7 @@ class Reference final : public Kernel {
   template <typename T, typename S>
   T Finish(const RunArgs& args, const Geometry& g, S sum, int64_t batch, int64_t r, int64_t c) const {
     S addend = 0;
-    if (args.Has(2)) {
-      const Shape& s = args.in[2].shape;
-      const int64_t col = s.rank() >= 1 && s.dim(-1) != 1 ? c : 0;
-      const int64_t row = s.rank() >= 2 && s.dim(-2) != 1 ? r : 0;
-      const int64_t width = s.rank() >= 1 ? s.dim(-1) : 1;
-      addend = To<S>(args.in[2].Data<T>()[row * width + col]);
-    }
+    if (args.Has(2)) addend = To<S>(args.in[2].Data<T>()[AddendIndex(args.in[2].shape, r, c)]);
     S residual = 0;
     if (args.Has(3)) residual = To<S>(args.in[3].Data<T>()[(batch * g.m + r) * g.n + c]);
     if constexpr (std::is_integral_v<T>) {

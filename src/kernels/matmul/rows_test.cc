@@ -114,6 +114,7 @@ TEST(MatMulRows, RowsDoNotDependOnTheBatch) {
   for (const Row& row : FindOp("MatMul")->rows) {
     if (!hw::Covers(hw::DetectIsa(), row.needs)) continue;
     auto all = testing::EvalRow("MatMul", {}, {a, b}, row.name, 2, true);
+    if (!all.ok() && all.status().code() == Code::kUnsupported) continue;
     ASSERT_TRUE(all.ok());
     for (int64_t r = 0; r < 17; ++r) {
       const Tensor one =

@@ -1,0 +1,210 @@
+#include "kernels/gemm/bf16.h"
+
+#include <algorithm>
+
+#include "kernels/gemm/bf16_tables.h"
+#include "kernels/gemm/gemm.h"
+
+namespace tenon::kernels::gemm {
+namespace {
+
+// Of A that is copied at a time: it stays in the L2 cache while each panel of B passes.
+constexpr int64_t kBlockBytes = 512 * 1024;
+constexpr int64_t kMaxBlockRows = 512;
+// Multiply-adds that are worth another thread.
+constexpr int64_t kThreadWork = 128 * 1024;
+
+int64_t Padded(int64_t k) {
+  return (k + kBf16Depth - 1) / kBf16Depth * kBf16Depth;
+}
+
+// Elements from row to row of the copy of A. An odd number of cache lines spreads the rows of a tile over the sets of a cache.
+int64_t CopyStride(const Bf16Kernels& kernels, int64_t k) {
+  const int64_t line = kernels.a_f32 ? 16 : 32;
+  return (Padded(k) / line | 1) * line;
+}
+
+int64_t ElementBytes(const Bf16Kernels& kernels) {
+  return kernels.a_f32 ? 4 : 2;
+}
+
+int64_t BlockRows(const Bf16Kernels& kernels, int64_t k) {
+  const int64_t rows = kBlockBytes / (CopyStride(kernels, k) * ElementBytes(kernels));
+  return std::clamp<int64_t>(rows / kBf16MaxRows * kBf16MaxRows, kBf16MaxRows, kMaxBlockRows);
+}
+
+bool Direct(const Bf16Kernels& kernels, const Bf16Gemm& g) {
+  return g.fill == nullptr && !g.a_f32 && !kernels.a_f32 && g.k % kBf16Depth == 0 && (!kernels.whole_rows || g.m >= 16);
+}
+
+const std::byte* At(const void* p, int64_t index, bool f32) {
+  return static_cast<const std::byte*>(p) + index * (f32 ? 4 : 2);
+}
+
+struct Part {
+  int64_t m0, m1, p0, p1;
+};
+
+class Runner {
+ public:
+  Runner(const Bf16Kernels& kernels, const Bf16Gemm& g, std::byte* copy)
+      : kernels_(kernels), g_(g), clamp_(g.activation), copy_(copy), direct_(Direct(kernels, g)) {
+    tile_.taps = 1;
+    tile_.blocks = Padded(g.k) / kBf16Depth;
+    tile_.a_stride = direct_ ? g.a_stride : CopyStride(kernels, g.k);
+    tile_.acc = acc_;
+    finish_.c_stride = g.c_stride;
+    finish_.c_f32 = g.c_f32;
+    finish_.residual_stride = g.residual_stride;
+    finish_.residual_f32 = g.residual_f32;
+    finish_.alpha = g.alpha;
+    finish_.lo = clamp_.lo;
+    finish_.hi = clamp_.hi;
+    finish_.rest = clamp_.needs_rest ? &clamp_.rest : nullptr;
+  }
+
+  void Run(const Part& part) {
+    if (kernels_.begin != nullptr) kernels_.begin();
+    const int64_t block = BlockRows(kernels_, g_.k);
+    for (int64_t row = part.m0; row < part.m1; row += block) {
+      const int64_t rows = std::min(block, part.m1 - row);
+      if (!direct_) Copy(row, rows);
+      for (int64_t p = part.p0; p < part.p1; ++p) Panel(row, rows, p);
+    }
+    if (kernels_.end != nullptr) kernels_.end();
+  }
+
+ private:
+  void Copy(int64_t row, int64_t rows) {
+    if (g_.fill != nullptr) {
+      g_.fill(g_.fill_context, row, rows, copy_, tile_.a_stride);
+      return;
+    }
+    const int64_t row_bytes = tile_.a_stride * ElementBytes(kernels_);
+    for (int64_t r = 0; r < rows; ++r) {
+      kernels_.convert(At(g_.a, (row + r) * g_.a_stride, g_.a_f32), g_.a_f32, g_.k, copy_ + r * row_bytes, Padded(g_.k));
+    }
+  }
+
+  void Panel(int64_t row, int64_t rows, int64_t p) {
+    const int64_t column = p * kBf16Panel;
+    tile_.b = g_.b + p * Bf16PanelElements(g_.k);
+    finish_.n = std::min(kBf16Panel, g_.n - column);
+    tile_.narrow = finish_.n <= 16;
+    finish_.bias = g_.bias != nullptr ? g_.bias + column : nullptr;
+    if (!kernels_.whole_rows) {
+      const RowTiles tiles(rows, kernels_.max_rows);
+      for (int64_t i = 0; i < tiles.count; ++i) Tile(row, tiles.first(i), tiles.rows(i), 0, column);
+      return;
+    }
+    int64_t r = 0;
+    for (; r + 32 <= rows; r += 32) Tile(row, r, 32, 0, column);
+    const int64_t left = rows - r;
+    if (left == 0) return;
+    if (!direct_) {
+      Tile(row, r, left, 0, column);   // the copy has room for whole tiles
+    } else if (left <= 16 || g_.m < 32) {
+      if (left > 16) Tile(row, r, 16, 0, column);
+      const int64_t rest = left > 16 ? left - 16 : left;
+      TileEndingAt(row, r + left, rest, 16, column);
+    } else {
+      TileEndingAt(row, r + left, left, 32, column);
+    }
+  }
+
+  // The last `rows` rows before `end` as the tail of a tile of `height` rows, which begins earlier, or at row 0 of A.
+  void TileEndingAt(int64_t row, int64_t end, int64_t rows, int64_t height, int64_t column) {
+    const int64_t start = std::max<int64_t>(end - height, -row);
+    Tile(row, start, end - start, end - start - rows, column);
+  }
+
+  // Rows [first, first + rows) of the block at `row`; the first `skip` of them are computed but not written.
+  void Tile(int64_t row, int64_t first, int64_t rows, int64_t skip, int64_t column) {
+    tile_.a = direct_ ? At(g_.a, (row + first) * g_.a_stride, false) : At(copy_, first * tile_.a_stride, kernels_.a_f32);
+    tile_.rows = rows;
+    kernels_.tile(tile_);
+    const int64_t at = row + first + skip;
+    finish_.acc = acc_ + skip * kBf16Panel;
+    finish_.rows = rows - skip;
+    finish_.c = const_cast<std::byte*>(At(g_.c, at * g_.c_stride + column, g_.c_f32));
+    finish_.residual = g_.residual != nullptr ? At(g_.residual, at * g_.residual_stride + column, g_.residual_f32) : nullptr;
+    kernels_.finish(finish_);
+  }
+
+  const Bf16Kernels& kernels_;
+  const Bf16Gemm& g_;
+  Clamp clamp_;
+  std::byte* copy_;
+  bool direct_;
+  Bf16Tile tile_{};
+  Bf16Finish finish_{};
+  alignas(64) float acc_[kBf16MaxRows * kBf16Panel];
+};
+
+size_t SlotBytes(const Bf16Kernels& kernels, int64_t k) {
+  return static_cast<size_t>(BlockRows(kernels, k) * CopyStride(kernels, k) * ElementBytes(kernels));
+}
+
+}  // namespace
+
+const Bf16Kernels& SelectBf16(hw::IsaMask isa) {
+#if defined(__x86_64__)
+  if (hw::Covers(isa, hw::kAmx | hw::kAvx512Bf16 | hw::kAvx512 | hw::kAvx2)) return kBf16Amx;
+  if (hw::Covers(isa, hw::kAvx512Bf16 | hw::kAvx512 | hw::kAvx2)) return kBf16Avx512Bf16;
+  if (hw::Covers(isa, hw::kAvx512 | hw::kAvx2)) return kBf16Avx512;
+  if (hw::Covers(isa, hw::kAvx2)) return kBf16Avx2;
+#endif
+  (void)isa;
+  return kBf16Portable;
+}
+
+int64_t Bf16Panels(int64_t n) {
+  return (n + kBf16Panel - 1) / kBf16Panel;
+}
+
+int64_t Bf16PanelElements(int64_t k) {
+  return Padded(k) * kBf16Panel;
+}
+
+int64_t Bf16PackedElements(int64_t k, int64_t n) {
+  return Bf16Panels(n) * Bf16PanelElements(k);
+}
+
+void PackBf16(const Bf16Kernels& kernels, const uint16_t* b, int64_t k, int64_t n, int64_t k_stride, int64_t n_stride,
+              uint16_t* packed, int64_t begin, int64_t end) {
+  for (int64_t p = begin; p < end; ++p) {
+    const int64_t column = p * kBf16Panel;
+    kernels.pack_panel(b + column * n_stride, k, std::min(kBf16Panel, n - column), k_stride, n_stride,
+                       packed + p * Bf16PanelElements(k));
+  }
+}
+
+size_t Bf16ScratchBytes(const Bf16Kernels& kernels, int64_t k, int threads) {
+  return SlotBytes(kernels, k) * static_cast<size_t>(std::max(1, threads));
+}
+
+void RunBf16(const Bf16Kernels& kernels, const Bf16Gemm& g, std::byte* scratch, hw::Team& team) {
+  const int64_t panels = Bf16Panels(g.n);
+  if (panels == 0 || g.m == 0) return;
+  const int64_t work = g.m * g.n * std::max<int64_t>(g.k, 1);
+  const int threads = static_cast<int>(std::min<int64_t>(team.size(), work / kThreadWork));
+  if (threads <= 1) {
+    Runner(kernels, g, scratch).Run({0, g.m, 0, panels});
+    return;
+  }
+  const int64_t tiles = (g.m + kernels.max_rows - 1) / kernels.max_rows;
+  const Grid grid = ChooseGrid(tiles, panels, g.m * g.k, g.n * g.k, threads);
+  const size_t slot = SlotBytes(kernels, g.k);
+  team.ParallelFor(grid.rows * grid.columns, 1, [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t r = i % grid.rows;
+      const int64_t c = i / grid.rows;
+      const Part part{std::min(g.m, tiles * r / grid.rows * kernels.max_rows),
+                      std::min(g.m, tiles * (r + 1) / grid.rows * kernels.max_rows), panels * c / grid.columns,
+                      panels * (c + 1) / grid.columns};
+      if (part.m0 < part.m1 && part.p0 < part.p1) Runner(kernels, g, scratch + slot * static_cast<size_t>(i)).Run(part);
+    }
+  });
+}
+
+}  // namespace tenon::kernels::gemm

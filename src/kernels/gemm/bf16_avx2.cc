@@ -1,0 +1,101 @@
+// The bf16 micro-kernels of AVX2: 6 rows by 16 columns at a time; B is widened to f32 as it is read, A when it is copied.
+#include <immintrin.h>
+
+#include "kernels/gemm/act.h"
+#include "kernels/gemm/bf16_tables.h"
+
+namespace tenon::kernels::gemm {
+namespace {
+// Order matters: each builds on the ones before.
+// clang-format off
+#include "kernels/gemm/vec_avx2.inl"
+using T = Vec::T;
+#include "kernels/gemm/activate.inl"
+
+// The bf16 nearest to each lane, ties to even, in the upper half; NaN stays NaN.
+inline __m256i RoundBits(__m256 v) {
+  const __m256i x = _mm256_castps_si256(v);
+  const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(x, 16), _mm256_set1_epi32(1));
+  const __m256i r = _mm256_add_epi32(x, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+  const __m256i quiet = _mm256_or_si256(x, _mm256_set1_epi32(0x400000));
+  const __m256 nan = _mm256_cmp_ps(v, v, _CMP_UNORD_Q);
+  return _mm256_castps_si256(_mm256_blendv_ps(_mm256_castsi256_ps(r), _mm256_castsi256_ps(quiet), nan));
+}
+
+inline void StoreBf(uint16_t* p, __m256 v, int64_t n) {
+  const __m256i high = _mm256_srli_epi32(RoundBits(v), 16);
+  const __m128i bits = _mm_packus_epi32(_mm256_castsi256_si128(high), _mm256_extracti128_si256(high, 1));
+  if (n == 8) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), bits);
+  } else {
+    alignas(16) uint16_t all[8];
+    _mm_store_si128(reinterpret_cast<__m128i*>(all), bits);
+    for (int64_t i = 0; i < n; ++i) p[i] = all[i];
+  }
+}
+
+inline __m256 LoadBf(const uint16_t* p, int64_t n) {
+  __m128i raw;
+  if (n == 8) {
+    raw = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  } else {
+    alignas(16) uint16_t all[8] = {};
+    for (int64_t i = 0; i < n; ++i) all[i] = p[i];
+    raw = _mm_load_si128(reinterpret_cast<const __m128i*>(all));
+  }
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(raw), 16));
+}
+
+inline __m256 RoundBf(__m256 v) {
+  return _mm256_castsi256_ps(_mm256_and_si256(RoundBits(v), _mm256_set1_epi32(static_cast<int32_t>(0xffff0000U))));
+}
+
+#include "kernels/gemm/bf16_pack.inl"
+#include "kernels/gemm/bf16_finish.inl"
+// clang-format on
+
+template <int kRows>
+void Rows(const Bf16Tile& t) {
+  const __m256i upper = _mm256_set1_epi32(static_cast<int32_t>(0xffff0000U));
+  for (int64_t half = 0; half < (t.narrow ? 1 : 2); ++half) {
+    __m256 acc[kRows][2];
+#pragma GCC unroll 6
+    for (int r = 0; r < kRows; ++r) acc[r][0] = acc[r][1] = Vec::Zero();
+    const uint16_t* b = t.b + half * 512;
+    for (int64_t tap = 0; tap < t.taps; ++tap) {
+      const float* a = static_cast<const float*>(t.a) + (t.tap_offsets != nullptr ? t.tap_offsets[tap] : 0);
+      for (int64_t i = 0; i < t.blocks; ++i, b += kBf16Depth * kBf16Panel) {
+        for (int64_t pair = 0; pair < 16; ++pair, a += 2) {
+#pragma GCC unroll 2
+          for (int j = 0; j < 2; ++j) {
+            const __m256i raw = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b + pair * 32 + j * 16));
+            const __m256 even = _mm256_castsi256_ps(_mm256_slli_epi32(raw, 16));
+            const __m256 odd = _mm256_castsi256_ps(_mm256_and_si256(raw, upper));
+#pragma GCC unroll 6
+            for (int r = 0; r < kRows; ++r) {
+              acc[r][j] = Vec::Fma(Vec::Set(a[r * t.a_stride]), even, acc[r][j]);
+              acc[r][j] = Vec::Fma(Vec::Set(a[r * t.a_stride + 1]), odd, acc[r][j]);
+            }
+          }
+        }
+      }
+    }
+#pragma GCC unroll 6
+    for (int r = 0; r < kRows; ++r) {
+      Vec::Store(t.acc + r * kBf16Panel + half * 16, acc[r][0]);
+      Vec::Store(t.acc + r * kBf16Panel + half * 16 + 8, acc[r][1]);
+    }
+  }
+}
+
+void Tile(const Bf16Tile& t) {
+  using Function = void (*)(const Bf16Tile&);
+  static constexpr Function kByRows[] = {nullptr, Rows<1>, Rows<2>, Rows<3>, Rows<4>, Rows<5>, Rows<6>};
+  kByRows[t.rows](t);
+}
+
+}  // namespace
+
+extern const Bf16Kernels kBf16Avx2 = {"avx2", 6, true, false, nullptr, nullptr, Tile, Finish, Convert<true>, PackPanelPlain};
+
+}  // namespace tenon::kernels::gemm
