@@ -11,72 +11,38 @@
 namespace tenon::media {
 namespace {
 
-struct Descr {
-  char order;      // '<', '>', '|', '='
-  char kind;       // 'f', 'i', 'u', 'b', 'c', 'U', 'S', 'V'
-  int64_t size;    // bytes, or characters for 'U'
-};
-
-struct Header {
-  Descr descr{};
-  bool fortran = false;
-  std::vector<int64_t> shape;
-  size_t data_offset = 0;
-};
-
-std::optional<DType> TypeOf(const Descr& d) {
-  switch (d.kind) {
-    case 'b': return d.size == 1 ? std::optional(DType::kBool) : std::nullopt;
+std::optional<DType> TypeOf(char kind, int64_t size) {
+  switch (kind) {
+    case 'U':
+    case 'S': return DType::kString;
+    case 'b': return size == 1 ? std::optional(DType::kBool) : std::nullopt;
     case 'f':
-      return d.size == 1   ? std::optional(DType::kU8)   // float8_e5m2, by its newest name
-             : d.size == 2 ? std::optional(DType::kF16)
-             : d.size == 4 ? std::optional(DType::kF32)
-             : d.size == 8 ? std::optional(DType::kF64)
-                           : std::nullopt;
+      return size == 1   ? std::optional(DType::kU8)   // float8_e5m2, by its newest name
+             : size == 2 ? std::optional(DType::kF16)
+             : size == 4 ? std::optional(DType::kF32)
+             : size == 8 ? std::optional(DType::kF64)
+                         : std::nullopt;
     case 'i':
-      return d.size == 1   ? std::optional(DType::kI8)
-             : d.size == 2 ? std::optional(DType::kI16)
-             : d.size == 4 ? std::optional(DType::kI32)
-             : d.size == 8 ? std::optional(DType::kI64)
-                           : std::nullopt;
+      return size == 1   ? std::optional(DType::kI8)
+             : size == 2 ? std::optional(DType::kI16)
+             : size == 4 ? std::optional(DType::kI32)
+             : size == 8 ? std::optional(DType::kI64)
+                         : std::nullopt;
     case 'u':
-      return d.size == 1   ? std::optional(DType::kU8)
-             : d.size == 2 ? std::optional(DType::kU16)
-             : d.size == 4 ? std::optional(DType::kU32)
-             : d.size == 8 ? std::optional(DType::kU64)
-                           : std::nullopt;
-    case 'c': return d.size == 8 ? std::optional(DType::kC64) : d.size == 16 ? std::optional(DType::kC128) : std::nullopt;
-    case 'V': return d.size == 1 ? std::optional(DType::kU8) : d.size == 2 ? std::optional(DType::kU16) : std::nullopt;
+      return size == 1   ? std::optional(DType::kU8)
+             : size == 2 ? std::optional(DType::kU16)
+             : size == 4 ? std::optional(DType::kU32)
+             : size == 8 ? std::optional(DType::kU64)
+                         : std::nullopt;
+    case 'c': return size == 8 ? std::optional(DType::kC64) : size == 16 ? std::optional(DType::kC128) : std::nullopt;
+    case 'V': return size == 1 ? std::optional(DType::kU8) : size == 2 ? std::optional(DType::kU16) : std::nullopt;
     default: return std::nullopt;
   }
 }
 
-Result<Header> ParseHeader(const MappedFile& file) {
-  const auto* p = reinterpret_cast<const unsigned char*>(file.data());
-  if (file.size() < 12 || std::memcmp(p, "\x93NUMPY", 6) != 0) return BadInput("not an .npy file");
-  const bool wide = p[6] >= 2;
-  if (p[6] < 1 || p[6] > 3) return BadInput(".npy format version {}", p[6]);
-  const size_t start = wide ? 12 : 10;
-  const uint64_t length = wide ? p[8] | p[9] << 8 | p[10] << 16 | static_cast<uint64_t>(p[11]) << 24 : p[8] | p[9] << 8;
-  constexpr uint64_t kMaxHeader = 1 << 16;
-  if (length > kMaxHeader || start + length > file.size()) return BadInput("cut off inside the header");
-  const std::string text(reinterpret_cast<const char*>(p) + start, length);
-  static const std::regex kDescr(R"('descr'\s*:\s*'([<>|=]?)([a-zA-Z])(\d{1,9})')");
-  static const std::regex kFortran(R"('fortran_order'\s*:\s*(True|False))");
-  static const std::regex kShape(R"('shape'\s*:\s*\(([^)]*)\))");
-  std::smatch descr;
-  std::smatch fortran;
-  std::smatch shape;
-  if (!std::regex_search(text, descr, kDescr)) {
-    if (text.find("'descr'") != std::string::npos) return Unsupported("arrays of records or objects are not read");
-    return BadInput("no element type in the header");
-  }
-  if (!std::regex_search(text, fortran, kFortran) || !std::regex_search(text, shape, kShape))
-    return BadInput("incomplete header");
-  Header h;
-  h.descr = {descr[1].length() > 0 ? descr[1].str()[0] : '=', descr[2].str()[0], std::stoll(descr[3].str())};
-  h.fortran = fortran[1] == "True";
-  const std::string dims = shape[1].str();
+// "2, 3," as it stands between the parentheses.
+Result<Shape> ParseDims(const std::string& dims) {
+  std::vector<int64_t> shape;
   for (size_t i = 0; i < dims.size();) {
     if (std::isdigit(static_cast<unsigned char>(dims[i])) == 0) {
       if (dims[i] != ',' && dims[i] != ' ') return BadInput("shape ({}) in the header", dims);
@@ -86,11 +52,10 @@ Result<Header> ParseHeader(const MappedFile& file) {
     int64_t n = 0;
     const auto [end, error] = std::from_chars(dims.data() + i, dims.data() + dims.size(), n);
     if (error != std::errc()) return BadInput("shape ({}) in the header", dims);
-    h.shape.push_back(n);
+    shape.push_back(n);
     i = static_cast<size_t>(end - dims.data());
   }
-  h.data_offset = start + length;
-  return h;
+  return CheckedShape(shape);
 }
 
 // Column-major to row-major.
@@ -150,17 +115,17 @@ std::vector<uint32_t> FromUtf8(const std::string& s) {
   return out;
 }
 
-std::string TextOf(const char* p, const Descr& d) {
+std::string TextOf(const char* p, const NpyHeader& h) {
   std::string text;
-  if (d.kind == 'S') {
-    text.assign(p, static_cast<size_t>(d.size));
+  if (h.kind == 'S') {
+    text.assign(p, h.element_bytes);
     text.resize(text.find_last_not_of('\0') + 1);
     return text;
   }
-  for (int64_t i = 0; i < d.size; ++i) {
+  for (size_t i = 0; i < h.element_bytes / 4; ++i) {
     uint32_t c = 0;
     std::memcpy(&c, p + 4 * i, 4);
-    if (d.order == '>') c = __builtin_bswap32(c);
+    if (h.order == '>') c = __builtin_bswap32(c);
     if (c == 0) break;
     AppendUtf8(c, &text);
   }
@@ -169,38 +134,9 @@ std::string TextOf(const char* p, const Descr& d) {
 
 Result<NpyArray> Read(const std::string& path) {
   TENON_ASSIGN_OR_RETURN(const auto file, MappedFile::Open(path));
-  TENON_ASSIGN_OR_RETURN(const Header h, ParseHeader(*file));
-  TENON_ASSIGN_OR_RETURN(const Shape shape, CheckedShape(h.shape));
-  const bool text = h.descr.kind == 'U' || h.descr.kind == 'S';
-  const auto type = text ? std::optional(DType::kString) : TypeOf(h.descr);
-  if (!type) return Unsupported("elements of type '{}{}' are not read", h.descr.kind, h.descr.size);
-  const auto size = static_cast<size_t>(h.descr.kind == 'U' ? 4 * h.descr.size : h.descr.size);
-  const auto n = static_cast<uint64_t>(shape.num_elements());
-  const uint64_t have = file->size() - h.data_offset;
-  if (size > 0 && n > have / size) return BadInput("cut off: {} bytes of data for shape {}", have, shape.ToString());
+  TENON_ASSIGN_OR_RETURN(const NpyHeader h, ParseNpyHeader({file->data(), static_cast<size_t>(file->size())}));
   const auto* data = reinterpret_cast<const char*>(file->data()) + h.data_offset;
-  std::vector<char> reordered;
-  if (h.fortran && shape.rank() > 1 && n > 0) {
-    reordered.resize(n * size);
-    Transpose(data, reordered.data(), shape, size);
-    data = reordered.data();
-  }
-  NpyArray array;
-  array.raw = h.descr.kind == 'V' || (h.descr.kind == 'f' && h.descr.size == 1);
-  if (text) {
-    std::vector<std::string> strings;
-    for (uint64_t i = 0; i < n; ++i) strings.push_back(TextOf(data + i * size, h.descr));
-    array.tensor = Tensor::FromStrings(shape, std::move(strings));
-    return array;
-  }
-  TENON_ASSIGN_OR_RETURN(array.tensor, Tensor::Allocate(*type, shape));
-  auto* out = array.tensor.MutableData<char>();
-  if (n * size > 0) std::memcpy(out, data, n * size);
-  if (h.descr.order == '>' && size > 1) {
-    const size_t word = h.descr.kind == 'c' ? size / 2 : size;
-    for (size_t i = 0; i + word <= n * size; i += word) std::reverse(out + i, out + i + word);
-  }
-  return array;
+  return DecodeNpy(h, h.shape, data, file->size() - h.data_offset);
 }
 
 std::string DescrOf(DType t) {
@@ -244,6 +180,73 @@ std::vector<char> Widen(const View& v) {
 }
 
 }  // namespace
+
+Result<NpyHeader> ParseNpyHeader(std::span<const std::byte> start) {
+  const auto* p = reinterpret_cast<const unsigned char*>(start.data());
+  if (start.size() < 12 || std::memcmp(p, "\x93NUMPY", 6) != 0) return BadInput("not an .npy file");
+  const bool wide = p[6] >= 2;
+  if (p[6] < 1 || p[6] > 3) return BadInput(".npy format version {}", p[6]);
+  const size_t begin = wide ? 12 : 10;
+  const uint64_t length = wide ? p[8] | p[9] << 8 | p[10] << 16 | static_cast<uint64_t>(p[11]) << 24 : p[8] | p[9] << 8;
+  if (begin + length > kMaxNpyHeader || begin + length > start.size()) return BadInput("cut off inside the header");
+  const std::string text(reinterpret_cast<const char*>(p) + begin, length);
+  static const std::regex kDescr(R"('descr'\s*:\s*'([<>|=]?)([a-zA-Z])(\d{1,9})')");
+  static const std::regex kFortran(R"('fortran_order'\s*:\s*(True|False))");
+  static const std::regex kShape(R"('shape'\s*:\s*\(([^)]*)\))");
+  std::smatch descr;
+  std::smatch fortran;
+  std::smatch shape;
+  if (!std::regex_search(text, descr, kDescr)) {
+    if (text.find("'descr'") != std::string::npos) return Unsupported("arrays of records or objects are not read");
+    return BadInput("no element type in the header");
+  }
+  if (!std::regex_search(text, fortran, kFortran) || !std::regex_search(text, shape, kShape))
+    return BadInput("incomplete header");
+  NpyHeader h;
+  h.order = descr[1].length() > 0 ? descr[1].str()[0] : '=';
+  h.kind = descr[2].str()[0];
+  const int64_t size = std::stoll(descr[3].str());
+  const auto type = TypeOf(h.kind, size);
+  if (!type) return Unsupported("elements of type '{}{}' are not read", h.kind, size);
+  h.dtype = *type;
+  h.raw = h.kind == 'V' || (h.kind == 'f' && size == 1);
+  h.element_bytes = static_cast<size_t>(h.kind == 'U' ? 4 * size : size);
+  h.fortran = fortran[1] == "True";
+  TENON_ASSIGN_OR_RETURN(h.shape, ParseDims(shape[1].str()));
+  h.data_offset = begin + length;
+  return h;
+}
+
+Result<NpyArray> DecodeNpy(const NpyHeader& h, const Shape& shape, const char* data, uint64_t bytes) {
+  const size_t size = h.element_bytes;
+  const auto n = static_cast<uint64_t>(shape.num_elements());
+  if (size > 0 && n > bytes / size) return BadInput("cut off: {} bytes of data for shape {}", bytes, shape.ToString());
+  // Texts of no length take no bytes in the file, but do in memory.
+  constexpr uint64_t kMaxEmptyTexts = 1 << 20;
+  if (size == 0 && n > kMaxEmptyTexts) return BadInput("{} empty texts; at most {} are read", n, kMaxEmptyTexts);
+  std::vector<char> reordered;
+  if (h.fortran && shape.rank() > 1 && n > 0) {
+    reordered.resize(n * size);
+    Transpose(data, reordered.data(), shape, size);
+    data = reordered.data();
+  }
+  NpyArray array;
+  array.raw = h.raw;
+  if (h.dtype == DType::kString) {
+    std::vector<std::string> strings;
+    for (uint64_t i = 0; i < n; ++i) strings.push_back(TextOf(data + i * size, h));
+    array.tensor = Tensor::FromStrings(shape, std::move(strings));
+    return array;
+  }
+  TENON_ASSIGN_OR_RETURN(array.tensor, Tensor::Allocate(h.dtype, shape));
+  auto* out = array.tensor.MutableData<char>();
+  if (n * size > 0) std::memcpy(out, data, n * size);
+  if (h.order == '>' && size > 1) {
+    const size_t word = h.kind == 'c' ? size / 2 : size;
+    for (size_t i = 0; i + word <= n * size; i += word) std::reverse(out + i, out + i + word);
+  }
+  return array;
+}
 
 Result<NpyArray> ReadNpy(const std::string& path) {
   auto array = Read(path);

@@ -1,0 +1,100 @@
+// Metrics: how good a model's outputs are, sample by sample, and what a change of the model costs.
+//
+// With labels outputs are judged against them; without, against the outputs of the f32 reference on the same sample.
+#ifndef TENON_GUARD_METRICS_H_
+#define TENON_GUARD_METRICS_H_
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "guard/data.h"
+
+namespace tenon::guard {
+
+/// A metric as the user names it, NAME or NAME@OUTPUT (OUTPUT: the model's output that is judged).
+///
+///   top1, top5           share of rows whose label is (among) the highest score(s); scores along the last axis. Higher is
+///   better. token-agreement      share of positions where the highest score is the reference's. Higher. exact-match share of
+///   rows whose classes all agree, class by class. Higher. ctc-exact-match      the same after CTC's greedy decoding (repeats
+///   merged, class 0 dropped); labels padded with 0 or -1. Higher. cosine               cosine similarity, the worst output's.
+///   Higher. rmse                 root of the mean squared error. Lower. max-abs              largest absolute error. Lower. cmd
+///   COMMAND          what COMMAND prints when given a folder with `NNNNNN/<output>.npy` (and `labels.npy`) per sample: a
+///                        number for all, or one a line for each sample. Higher is better; "cmd-lower COMMAND": lower.
+struct MetricSpec {
+  enum class Kind { kTop1, kTop5, kTokenAgreement, kExactMatch, kCtcExactMatch, kCosine, kRmse, kMaxAbs, kCommand };
+  Kind kind = Kind::kTop1;
+  std::string name;                 ///< as given, without COMMAND's text for commands
+  std::string output;               ///< empty: the first that fits; all of them for cosine, rmse, max-abs
+  std::string command;
+  bool higher_is_better = true;
+};
+Result<MetricSpec> ParseMetric(const std::string& text);
+
+/// top1 where labels are integers and the first output looks like scores of classes, else cosine.
+MetricSpec DefaultMetric(const Session& session, DataSet& data);
+
+/// True when outputs are judged against those of a reference; then Evaluate needs them.
+bool NeedsReference(const MetricSpec& metric, const Sample& sample);
+
+/// Outputs of a reference model by sample, run when first asked for; kept as long as they fit.
+class References {
+ public:
+  References(Session& session, DataSet& data, uint64_t max_bytes = uint64_t{256} << 20)
+      : session_(session), data_(data), max_bytes_(max_bytes) {}
+  /// Valid until the next call.
+  Result<const std::vector<HostTensor>*> Get(size_t sample, const RunOptions& run = {});
+
+ private:
+  Session& session_;
+  DataSet& data_;
+  uint64_t max_bytes_;
+  uint64_t bytes_ = 0;
+  std::map<size_t, std::vector<HostTensor>> kept_;
+  std::vector<HostTensor> last_;
+};
+
+/// A model judged on some samples.
+struct Evaluation {
+  std::string metric;
+  bool higher_is_better = true;
+  bool against_reference = false;
+  /// How values of samples combine: their mean, the root of their mean (rmse keeps squared errors), the largest.
+  enum class Combine { kMean, kRootMean, kMax } combine = Combine::kMean;
+  std::vector<double> values;       ///< one a row, in the order of the samples; empty when only the whole was judged
+  std::vector<double> sizes;        ///< per value: size of the reference's outputs, for errors that are measured against it
+  double value = 0;                 ///< combined
+};
+
+struct EvaluateOptions {
+  RunOptions run;
+  std::function<void(size_t done, size_t total)> progress;
+};
+
+/// Runs `session` on `samples` of `data`. `references` may be null where the metric needs none.
+Result<Evaluation> Evaluate(Session& session, DataSet& data, std::span<const size_t> samples, const MetricSpec& metric,
+                            References* references, const EvaluateOptions& options = {});
+
+/// What the change from `reference` to `value` costs.
+struct Drop {
+  std::string metric;
+  double reference = 0;
+  double value = 0;
+  /// Share of the reference's value that is lost, (reference - value) / |reference| (the other way round where lower is better);
+  /// negative: the changed model is better. For errors against the reference's own outputs, whose value is 0: value divided by
+  /// the size of those outputs (root mean square for rmse, largest absolute value for max-abs).
+  double relative = 0;
+  double low = 0;  ///< 95 % interval of `relative`: percentiles of a paired bootstrap over rows, fixed seed
+  double high = 0;
+  size_t rows = 0;  ///< rows judged; 0: not known one by one, then low = high = relative
+};
+
+/// Both evaluations by one metric on the same samples.
+Result<Drop> Compare(const Evaluation& reference, const Evaluation& value);
+
+}  // namespace tenon::guard
+
+#endif  // TENON_GUARD_METRICS_H_

@@ -1,0 +1,173 @@
+#include "guard/metrics.h"
+
+#include "guard/judge.h"
+#include "guard/testing.h"
+
+namespace tenon::guard::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+HostTensor Output(const Shape& shape, std::vector<float> values, const char* name = "y") {
+  return ToHost(name, Floats(shape, std::move(values)));
+}
+
+Evaluation JudgeOne(const std::string& metric, const HostTensor& output, int64_t rows, const Tensor& labels,
+                    const std::vector<HostTensor>* reference = nullptr) {
+  const auto spec = ParseMetric(metric);
+  EXPECT_TRUE(spec.ok()) << spec.status().message();
+  auto judge = MakeJudge(*spec);
+  EXPECT_TRUE(judge.ok());
+  Sample sample;
+  sample.rows = rows;
+  sample.labels = labels;
+  const Status status = (*judge)->Add(sample, {output}, reference);
+  EXPECT_TRUE(status.ok()) << status.message();
+  auto evaluation = (*judge)->Finish();
+  EXPECT_TRUE(evaluation.ok()) << evaluation.status().message();
+  return *evaluation;
+}
+
+Tensor Labels(const Shape& shape, std::vector<int64_t> values) {
+  return Tensor::FromVector<int64_t>(shape, values);
+}
+
+TEST(Metrics, TopOneAndTopFive) {
+  const HostTensor y = Output({3, 6}, {0, 1, 2, 3, 4, 5, 5, 4, 3, 2, 1, 0, 7, 7, 0, 0, 0, 0});
+  EXPECT_THAT(JudgeOne("top1", y, 3, Labels({3}, {5, 1, 0})).values, ElementsAre(1, 0, 1));
+  EXPECT_THAT(JudgeOne("top1", y, 3, Labels({3}, {5, 1, 1})).values, ElementsAre(1, 0, 0));   // of equal scores the first
+  EXPECT_THAT(JudgeOne("top5", y, 3, Labels({3}, {0, 5, 4})).values, ElementsAre(0, 0, 1));
+  EXPECT_DOUBLE_EQ(JudgeOne("top1", y, 3, Labels({3}, {5, 1, 0})).value, 2.0 / 3);
+  const std::vector<HostTensor> reference = {Output({3, 6}, {0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0})};
+  EXPECT_THAT(JudgeOne("top1", y, 3, {}, &reference).values, ElementsAre(1, 0, 1));
+  EXPECT_THAT(JudgeOne("token-agreement", y, 1, {}, &reference).values, ElementsAre(2.0 / 3));
+  const HostTensor nan = Output({1, 2}, {NAN, NAN});
+  EXPECT_THAT(JudgeOne("top1", nan, 1, Labels({1}, {0})).values, ElementsAre(0));
+  const HostTensor classes = ToHost("y", Labels({2}, {4, 7}));   // the model chooses by itself
+  EXPECT_THAT(JudgeOne("top1", classes, 2, Labels({2}, {4, 6})).values, ElementsAre(1, 0));
+}
+
+TEST(Metrics, ExactMatchOfSequences) {
+  // Classes 0 1 1 0 1 2 -> CTC 1 1 2.
+  const HostTensor y = Output({1, 6, 3}, {1, 0, 0, 0, 1, 0, 0, 1, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1});
+  EXPECT_THAT(JudgeOne("ctc-exact-match", y, 1, Labels({1, 5}, {1, 1, 2, 0, 0})).values, ElementsAre(1));
+  EXPECT_THAT(JudgeOne("ctc-exact-match", y, 1, Labels({1, 5}, {1, 2, -1, -1, -1})).values, ElementsAre(0));
+  EXPECT_THAT(JudgeOne("exact-match", y, 1, Labels({1, 6}, {0, 1, 1, 0, 1, 2})).values, ElementsAre(1));
+  const std::vector<HostTensor> longer = {Output({1, 7, 3}, {1, 0, 0, 0, 1, 0, 0, 1, 0, 1, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0, 1})};
+  EXPECT_THAT(JudgeOne("ctc-exact-match", y, 1, {}, &longer).values, ElementsAre(1));
+  EXPECT_THAT(JudgeOne("exact-match", y, 1, {}, &longer).values, ElementsAre(0));
+}
+
+TEST(Metrics, Errors) {
+  const HostTensor y = Output({2, 2}, {1, 2, 3, 4});
+  const std::vector<HostTensor> reference = {Output({2, 2}, {1, 2, 3, 8})};
+  EXPECT_THAT(JudgeOne("rmse", y, 2, {}, &reference).values, ElementsAre(0, 8));
+  EXPECT_DOUBLE_EQ(JudgeOne("rmse", y, 2, {}, &reference).value, 2);   // sqrt(16 / 4)
+  EXPECT_THAT(JudgeOne("max-abs", y, 2, {}, &reference).values, ElementsAre(0, 4));
+  EXPECT_DOUBLE_EQ(JudgeOne("max-abs", y, 2, {}, &reference).value, 4);
+  const Evaluation cosine = JudgeOne("cosine", y, 2, {}, &reference);
+  EXPECT_NEAR(cosine.values[0], 1, 1e-12);
+  EXPECT_NEAR(cosine.values[1], 41 / (5 * std::sqrt(73.0)), 1e-12);
+  EXPECT_DOUBLE_EQ(JudgeOne("rmse", y, 2, Floats({2, 2}, {1, 2, 3, 8})).value, 2);
+  const HostTensor nan = Output({1, 2}, {NAN, 1});
+  const std::vector<HostTensor> fine = {Output({1, 2}, {1, 1})};
+  EXPECT_THAT(JudgeOne("cosine", nan, 1, {}, &fine).values, ElementsAre(0));
+  EXPECT_THAT(JudgeOne("rmse", nan, 1, {}, &fine).values, ElementsAre(INFINITY));
+  EXPECT_THAT(JudgeOne("max-abs", nan, 1, {}, &fine).values, ElementsAre(INFINITY));
+  const std::vector<HostTensor> same = {nan};
+  EXPECT_THAT(JudgeOne("rmse", nan, 1, {}, &same).values, ElementsAre(0));
+}
+
+TEST(Metrics, Names) {
+  EXPECT_EQ(ParseMetric("top1@logits")->output, "logits");
+  EXPECT_FALSE(ParseMetric("rmse")->higher_is_better);
+  EXPECT_EQ(ParseMetric("cmd ./judge --fast")->command, "./judge --fast");
+  EXPECT_FALSE(ParseMetric("cmd-lower ./judge")->higher_is_better);
+  EXPECT_THAT(ParseMetric("top3").status().message(), HasSubstr("unknown metric 'top3'; allowed: top1, top5"));
+  EXPECT_EQ(ParseMetric("perplexity").status().code(), Code::kUnsupported);
+}
+
+Evaluation Known(std::vector<double> values, bool higher = true) {
+  Evaluation e;
+  e.metric = "m";
+  e.higher_is_better = higher;
+  e.value = Combined(values, e.combine);
+  e.values = std::move(values);
+  return e;
+}
+
+TEST(Metrics, DropHasAnIntervalOfPairs) {
+  std::vector<double> reference(400, 1);
+  std::vector<double> value(400, 1);
+  for (size_t i = 0; i < 8; ++i) value[i * 50] = 0;
+  const auto drop = Compare(Known(reference), Known(value));
+  ASSERT_TRUE(drop.ok());
+  EXPECT_NEAR(drop->relative, 0.02, 1e-12);
+  EXPECT_GT(drop->low, 0.004);
+  EXPECT_LT(drop->low, 0.012);
+  EXPECT_GT(drop->high, 0.028);
+  EXPECT_LT(drop->high, 0.04);
+  const auto again = Compare(Known(reference), Known(value));
+  EXPECT_EQ(drop->low, again->low);
+  const auto better = Compare(Known(value), Known(reference));
+  EXPECT_LT(better->relative, 0);
+  const auto errors = Compare(Known({2, 2}, false), Known({3, 3}, false));
+  EXPECT_NEAR(errors->relative, 0.5, 1e-12);
+  EXPECT_NEAR(errors->high, 0.5, 1e-12);
+  EXPECT_EQ(Compare(Known({0, 0}), Known({0, 0}))->relative, 0);
+}
+
+TEST(Metrics, ErrorsAgainstTheReferenceAreMeasuredByItsSize) {
+  const auto session = SessionOf("graph g(x: float32[n,2]) -> (y) {\n y = Relu(x)\n}");
+  const auto worse = SessionOf("graph g(x: float32[n,2]) -> (y) {\n s: float32[] = const [1.1]\n r = Relu(x)\n y = Mul(r, s)\n}");
+  const Folder folder;
+  WriteNpz(folder / "a.npz", {{"x", Counting({8, 2})}});
+  auto data = DataSet::Open(folder.path(), *session);
+  ASSERT_TRUE(data.ok());
+  const std::vector<size_t> samples = {1, 2, 5};
+  References references(*session, **data);
+  const auto rmse = *ParseMetric("rmse");
+  const auto before = Evaluate(*session, **data, samples, rmse, &references);
+  const auto after = Evaluate(*worse, **data, samples, rmse, &references);
+  ASSERT_TRUE(before.ok() && after.ok()) << before.status().message() << after.status().message();
+  EXPECT_EQ(before->value, 0);
+  const auto drop = Compare(*before, *after);
+  EXPECT_EQ(drop->rows, 3u);
+  EXPECT_NEAR(drop->relative, 0.1, 1e-6);
+  const auto cosine = Evaluate(*worse, **data, samples, *ParseMetric("cosine"), &references);
+  EXPECT_NEAR(cosine->value, 1, 1e-9);
+  EXPECT_EQ(Evaluate(*worse, **data, samples, rmse, nullptr).status().code(), Code::kUsage);
+}
+
+TEST(Metrics, UsersCommand) {
+  const auto session = SessionOf("graph g(x: float32[n,2]) -> (y) {\n y = Relu(x)\n}");
+  const Folder folder;
+  WriteNpz(folder / "a.npz", {{"x", Counting({3, 2})}, {"labels", Labels({3}, {1, 1, 0})}});
+  auto data = DataSet::Open(folder.path(), *session);
+  const std::vector<size_t> samples = {0, 1, 2};
+  const auto run = [&](const std::string& command) {
+    return Evaluate(*session, **data, samples, *ParseMetric(command), nullptr);
+  };
+  EXPECT_EQ(run("cmd echo").status().code(), Code::kBadInput);   // a path is no number
+  const auto whole = run("cmd f() { ls \"$1\" | wc -l; }; f");
+  ASSERT_TRUE(whole.ok()) << whole.status().message();
+  EXPECT_EQ(whole->value, 3);
+  EXPECT_TRUE(whole->values.empty());
+  const auto each = run("cmd f() { for s in \"$1\"/*; do ls \"$s\" | wc -l; done; }; f");
+  ASSERT_TRUE(each.ok()) << each.status().message();
+  EXPECT_THAT(each->values, ElementsAre(2, 2, 2));
+  EXPECT_THAT(run("cmd false").status().message(), HasSubstr("exit code 1"));
+}
+
+TEST(Metrics, DefaultFollowsTheLabels) {
+  const auto session = SessionOf("graph g(x: float32[n,2]) -> (y) {\n y = Relu(x)\n}");
+  const Folder folder;
+  WriteNpz(folder / "a.npz", {{"x", Counting({3, 2})}, {"labels", Labels({3}, {1, 1, 0})}});
+  EXPECT_EQ(DefaultMetric(*session, *Get(DataSet::Open(folder.path(), *session))).name, "top1");
+  WriteNpz(folder / "a.npz", {{"x", Counting({3, 2})}});
+  EXPECT_EQ(DefaultMetric(*session, *Get(DataSet::Open(folder.path(), *session))).name, "cosine");
+}
+
+}  // namespace
+}  // namespace tenon::guard::testing

@@ -1,0 +1,59 @@
+// What the readers of data sets share: names of inputs, types, labels.
+#ifndef TENON_GUARD_SOURCE_H_
+#define TENON_GUARD_SOURCE_H_
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "guard/data.h"
+#include "media/npy.h"
+
+namespace tenon::guard {
+
+/// What a model takes and gives.
+struct Interface {
+  std::vector<TensorInfo> inputs;
+  std::vector<TensorInfo> outputs;
+};
+
+inline constexpr const char* kLabels = "labels";
+inline constexpr const char* kLabel = "label";
+
+/// The number of `dim`, or nothing for a symbol.
+std::optional<int64_t> FixedExtent(const std::string& dim);
+
+/// `name` as `tenon run --output` writes it: characters that a file name cannot hold become '_'.
+std::string FileNameOf(const std::string& name);
+
+/// "[batch, 3, 224, 224]".
+std::string DimsText(const TensorInfo& info);
+
+/// `array` as a tensor of type `want`: the same, another width of the same kind (values that do not fit are refused), or raw
+/// elements of the same size.
+Result<Tensor> ToType(const media::NpyArray& array, DType want);
+
+/// kBadInput unless `shape` fits what `info` declares.
+Status CheckShape(const Shape& shape, const TensorInfo& info);
+
+HostTensor ToHost(const std::string& name, const Tensor& tensor);
+
+/// Paths below `folder` in order of their names, files or folders. kBadInput when it cannot be read.
+Result<std::vector<std::filesystem::path>> List(const std::string& folder);
+
+// One file of each kind: data_<kind>.cc. `path` is what the user gave.
+/// `blocks`: .npz files, .npy files (models with one input), or folders with an .npy for each input.
+Result<std::unique_ptr<DataSet>> OpenArrays(const std::string& path, const std::vector<std::string>& blocks,
+                                            const Interface& model, const DataOptions& options);
+/// `files`: .jsonl.
+Result<std::unique_ptr<DataSet>> OpenJsonLines(const std::string& path, const std::vector<std::string>& files,
+                                               const Interface& model);
+/// `files`: pictures; labels[i] of files[i], or none.
+Result<std::unique_ptr<DataSet>> OpenPictures(const std::string& path, const std::vector<std::string>& files,
+                                              std::vector<std::string> labels, const Interface& model,
+                                              const DataOptions& options);
+
+}  // namespace tenon::guard
+
+#endif  // TENON_GUARD_SOURCE_H_
