@@ -27,7 +27,15 @@ std::vector<ValueId> Patch::NodeN(std::string op, std::vector<ValueId> inputs, A
 void Patch::Replace(ValueId old_value, ValueId new_value) {
   if (old_value == new_value) return;
   graph_.ReplaceNodeUses(old_value, new_value);
-  if (!graph_.IsOutput(old_value)) return;
+  if (!graph_.IsOutput(old_value)) {
+    // The new value is what the source calls `old_value`; its own name may be that of something a fusion has taken in.
+    const bool fixed = graph_.IsInput(new_value) || graph_.IsOutput(new_value) || graph_.IsConstant(new_value);
+    if (fixed || graph_.value(new_value).producer == kNone) return;
+    const std::string name = graph_.value(old_value).name;
+    graph_.Rename(old_value, name + "_replaced");
+    graph_.Rename(new_value, name);
+    return;
+  }
   // Keep the output's name: move it to the new value where that one is free to take it.
   ValueId replacement = new_value;
   const bool taken = graph_.IsInput(new_value) || graph_.IsOutput(new_value) || graph_.IsConstant(new_value);

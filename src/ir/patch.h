@@ -23,8 +23,9 @@ class Patch {
   std::vector<ValueId> NodeN(std::string op, std::vector<ValueId> inputs, Attrs attrs,
                              const std::vector<std::pair<DType, SymShape>>& outputs, const std::string& name_hint);
 
-  /// All uses of `old_value`, also as a graph output, become uses of `new_value`; an output keeps its name (by renaming
-  /// `new_value`, or through an Identity node when that one is itself an input, an output or a constant).
+  /// All uses of `old_value`, also as a graph output, become uses of `new_value`, which takes its name too: so names mean what
+  /// they mean in the source model. Inputs, outputs and constants keep their own; a graph output replaced by one of them becomes
+  /// an Identity node of it.
   void Replace(ValueId old_value, ValueId new_value);
   void SetInput(NodeId node, size_t index, ValueId value) { graph_.SetNodeInput(node, index, value); }
   void SetAttr(NodeId node, std::string name, AttrValue value) { graph_.node(node).attrs.Set(std::move(name), std::move(value)); }

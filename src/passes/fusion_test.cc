@@ -33,6 +33,13 @@ TEST(ConvFusion, TakesActivationAndResidual) {
   Check(ConvGraph("a = ConvTranspose(x, k, b)\n y = Relu(a)"), kConv, 1);
 }
 
+TEST(ConvFusion, NamesMeanWhatTheyMeanInTheSource) {
+  const Outcome o = Check(ConvGraph("a = Conv(x, k, b)\n c = Relu(a)\n y = Softsign(c)"), kConv, 2);
+  EXPECT_EQ(o.graph.FindValue("a"), ir::kNone) << ir::Print(o.graph);
+  ASSERT_NE(o.graph.FindValue("c"), ir::kNone) << ir::Print(o.graph);
+  EXPECT_EQ(o.graph.node(o.graph.value(o.graph.FindValue("c")).producer).op, "FusedConv");
+}
+
 TEST(ConvFusion, KeepsWhatWouldBeWrong) {
   Check(ConvGraph("a = Conv(x, k, b)\n r = Relu(a)\n y = Add(r, z)"), kConv, 2);     // the addition comes after the activation
   Check(ConvGraph("a = Conv(x, k, b)\n r = Relu(a)\n y = Add(r, a)"), kConv, 3);     // G02: read twice
