@@ -19,6 +19,11 @@ struct CompileOptions {
   int opt_level = 99;                          ///< 0 none, 1 basic, 2 extended (fusions), 3 layout, 99 all
   std::vector<std::string> disabled_passes;
   bool keep_initializer_inputs = false;        ///< initialisers that are also graph inputs stay overridable
+  /// "f32": exactly as the model says. "bf16" or "mixed" (with ATC's words for them): matrix products, convolutions and attention
+  /// compute on bf16 numbers with f32 sums, and what stands between them passes bf16 on. Never lowered unless told.
+  std::string precision = "f32";
+  std::string mixlist;                         ///< file in ATC's form that edits the black, white and grey lists of "mixed"
+  std::string keep_dtype;                      ///< file: names of nodes that stay f32, or OpType::NAME, one a line
   bool external_weights = false;               ///< weights in "<out>.weights" beside the artifact
   std::string command_line;                    ///< kept in the artifact as provenance
 };
@@ -30,9 +35,18 @@ struct PassReport {
   std::map<std::string, int> refusals;         ///< reason -> how often
 };
 
+/// A node of the compiled model that computes in less than f32.
+struct LoweredOp {
+  std::string name;
+  std::string op;
+  std::string precision;
+  bool chosen = false;                         ///< for its own sake; else because it stands between chosen ones
+};
+
 struct CompileReport {
   std::vector<PassReport> passes;
   std::map<std::string, int> ops;              ///< operators of the optimised model
+  std::vector<LoweredOp> lowered;              ///< in execution order; empty unless asked for
   std::vector<std::string> notes;              ///< what the user should know, a line each
   double import_ms = 0;
   double total_ms = 0;

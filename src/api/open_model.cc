@@ -25,6 +25,11 @@ std::string OptionsKey(const CompileOptions& o) {
     key += ";";
   }
   for (const std::string& p : o.disabled_passes) key += "|" + p;
+  key += "|" + o.precision;
+  for (const std::string& file : {o.mixlist, o.keep_dtype}) {
+    const auto digest = file.empty() ? Result<std::string>(std::string()) : FileDigest(file);
+    key += "|" + (digest.ok() ? *digest : file);
+  }
   const char* isa = std::getenv("TENON_ISA");
   return key + "|" + (isa == nullptr ? "" : isa);
 }
@@ -67,7 +72,13 @@ Result<std::unique_ptr<Session>> CompileAndOpen(const std::string& model, const 
 
 Result<std::unique_ptr<Session>> OpenModel(const std::string& model, const CompileOptions& options,
                                            const SessionOptions& session_options, const std::string& cache_dir) {
-  if (artifact::LooksLikeArtifact(model) || model.ends_with(".tenon")) return Session::Open(model, session_options);
+  if (artifact::LooksLikeArtifact(model) || model.ends_with(".tenon")) {
+    if (options.precision != CompileOptions().precision) {
+      return Usage("'{}' is compiled; its precision was settled then; compile the model again with precision '{}'", model,
+                   options.precision);
+    }
+    return Session::Open(model, session_options);
+  }
   if (cache_dir == "none") return CompileAndOpen(model, options, session_options);
   TENON_ASSIGN_OR_RETURN(const std::string directory, CacheDirectory(cache_dir));
   if (directory.empty()) return CompileAndOpen(model, options, session_options);

@@ -20,8 +20,13 @@ Json ToJson(const CompileReport& report) {
   for (const PassReport& p : report.passes) {
     passes.push_back({{"name", p.name}, {"ms", p.ms}, {"changes", p.changes}, {"refusals", p.refusals}});
   }
+  Json lowered = Json::array();
+  for (const LoweredOp& o : report.lowered) {
+    lowered.push_back({{"name", o.name}, {"type", o.op}, {"precision", o.precision}, {"chosen", o.chosen}});
+  }
   return {{"passes", passes},
           {"ops", report.ops},
+          {"lowered", lowered},
           {"notes", report.notes},
           {"import_ms", report.import_ms},
           {"total_ms", report.total_ms}};
@@ -71,6 +76,13 @@ Status Run(Options& options, Context& context) {
     if (p.changes > 0) table.push_back({p.name, std::to_string(p.changes), fmt::format("{:.2f}", p.ms)});
   }
   context.Say(Table(table));
+  if (!report.lowered.empty()) {
+    std::vector<std::vector<std::string>> lowered = {{"lowered node", "operator", "precision", "why"}};
+    for (const LoweredOp& o : report.lowered) {
+      lowered.push_back({o.name, o.op, o.precision, o.chosen ? "chosen" : "between lowered ones"});
+    }
+    context.Say(Table(lowered));
+  }
   for (const std::string& note : report.notes) context.Say("note: " + note);
   int ops = 0;
   for (const auto& [op, count] : report.ops) ops += count;

@@ -32,35 +32,6 @@ std::optional<std::pair<double, std::string>> ParseQuantity(const std::string& t
   return std::pair{number, std::string(end, text.data() + text.size())};
 }
 
-// The words for plain f32, ours and ATC's (--precision_mode).
-constexpr std::array kFullPrecision = {"f32", "fp32", "origin", "force_fp32", "must_keep_origin_dtype"};
-constexpr std::array kLowered = {"f16",
-                                 "bf16",
-                                 "int8",
-                                 "int4",
-                                 "mixed",
-                                 "fp16",
-                                 "force_fp16",
-                                 "cube_fp16in_fp32out",
-                                 "allow_mix_precision",
-                                 "allow_fp32_to_fp16",
-                                 "allow_mix_precision_fp16",
-                                 "allow_mix_precision_bf16",
-                                 "allow_fp32_to_bf16",
-                                 "mixed_float16",
-                                 "mixed_bfloat16"};
-
-Status CheckPrecision(const std::string& word) {
-  for (const char* p : kFullPrecision) {
-    if (word == p) return Status::Ok();
-  }
-  for (const char* p : kLowered) {
-    if (word == p)
-      return Unsupported("precision '{}'; this version computes in f32 only, and never lowers precision silently", word);
-  }
-  return Usage("unknown precision '{}'; allowed: f32, f16, bf16, int8, int4, mixed", word);
-}
-
 }  // namespace
 
 Result<std::vector<int64_t>> ParseShape(const std::string& text, const std::string& what) {
@@ -130,12 +101,13 @@ void ModelOptions::AddCompile(CLI::App& app) {
       ->envname("TENON_OPT_LEVEL");
   app.add_option("--disable-pass", compile.disabled_passes, "Leave out a pass by name (repeatable)")
       ->envname("TENON_DISABLE_PASS");
-  app.add_option("--precision", precision, "f32 (others are refused in this version)")
+  app.add_option("--precision", compile.precision, "f32, bf16, or mixed (bf16 by lists); ATC's words for them work too")
       ->capture_default_str()
       ->envname("TENON_PRECISION");
-  app.add_option("--mixlist", mixlist, "Lists of operators that may be lowered (needs --precision mixed)")
+  app.add_option("--mixlist", compile.mixlist, "JSON file that edits the black, white and gray lists of --precision mixed")
       ->envname("TENON_MIXLIST");
-  app.add_option("--keep-dtype", keep_dtype, "Nodes that keep their type (f32 keeps all)")->envname("TENON_KEEP_DTYPE");
+  app.add_option("--keep-dtype", compile.keep_dtype, "File of nodes that stay f32: a name or OpType::NAME a line")
+      ->envname("TENON_KEEP_DTYPE");
   app.add_flag("--keep-initializer-inputs", compile.keep_initializer_inputs, "Initialisers that are also inputs stay overridable")
       ->envname("TENON_KEEP_INITIALIZER_INPUTS");
 }
@@ -155,8 +127,6 @@ void ModelOptions::AddSession(CLI::App& app) {
 Status ModelOptions::Finish(const Context& context) {
   compile.command_line = context.command_line;
   if (device != "cpu") return Usage("unknown device '{}'; allowed: cpu", device);
-  TENON_RETURN_IF_ERROR(CheckPrecision(precision));
-  if (!mixlist.empty()) return Unsupported("--mixlist; it needs --precision mixed, which this version does not have");
   if (!memory_limit.empty()) {
     TENON_ASSIGN_OR_RETURN(session.memory_limit, ParseBytes(memory_limit));
   }

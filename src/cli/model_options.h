@@ -10,9 +10,6 @@ struct ModelOptions {
   std::string model;
   std::string device = "cpu";
   std::string cache_dir;
-  std::string precision = "f32";
-  std::string mixlist;
-  std::string keep_dtype;
   std::string memory_limit;
   std::vector<std::string> input_shapes;    ///< "a:1..8,3,224,n"
   CompileOptions compile;

@@ -5,6 +5,7 @@
 
 #include "compile/input_shapes.h"
 #include "compile/lower.h"
+#include "compile/precision.h"
 #include "hw/isa.h"
 #include "import/import.h"
 #include "ops/op.h"
@@ -57,7 +58,12 @@ Result<Imported> Import(const std::string& model, const CompileOptions& options)
 }
 
 Status Optimize(Imported* imported, const CompileOptions& options, hw::Team& team, CompileReport* report) {
+  TENON_ASSIGN_OR_RETURN(const PrecisionWish wish, ReadPrecision(options));
+  TENON_RETURN_IF_ERROR(CheckKeptNodes(wish.policy, imported->graph));
+  passes::PrecisionOutcome outcome;
   passes::PassContext context;
+  context.precision = wish.policy;
+  context.precision_outcome = &outcome;
   TENON_ASSIGN_OR_RETURN(context.isa, hw::ActiveIsa());
   context.team = &team;
   context.opt_level = options.opt_level;
@@ -68,6 +74,9 @@ Status Optimize(Imported* imported, const CompileOptions& options, hw::Team& tea
   passes::PipelineReport pipeline;
   TENON_RETURN_IF_ERROR(passes::RunPipeline(imported->graph, context, &pipeline));
   for (auto& p : pipeline.passes) report->passes.push_back({p.name, p.ms, p.changes, std::move(p.refusals)});
+  TENON_RETURN_IF_ERROR(CheckObeyed(wish, outcome));
+  for (std::string& note : RefusalNotes(outcome)) report->notes.push_back(std::move(note));
+  for (const auto& n : outcome.lowered) report->lowered.push_back({n.name, n.op, std::string(DTypeName(n.precision)), n.white});
   return Status::Ok();
 }
 
@@ -103,7 +112,9 @@ std::string ReportToJson(const CompileReport& report) {
     // No times: the same model must give the same artifact, byte for byte.
     passes.push_back({{"name", p.name}, {"changes", p.changes}, {"refusals", p.refusals}});
   }
-  return nlohmann::json{{"passes", passes}, {"ops", report.ops}, {"notes", report.notes}}.dump(
+  nlohmann::json lowered = nlohmann::json::array();
+  for (const LoweredOp& o : report.lowered) lowered.push_back({{"name", o.name}, {"op", o.op}, {"precision", o.precision}});
+  return nlohmann::json{{"passes", passes}, {"ops", report.ops}, {"lowered", lowered}, {"notes", report.notes}}.dump(
       -1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 

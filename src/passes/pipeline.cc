@@ -11,7 +11,7 @@
 namespace tenon::passes {
 namespace {
 
-enum Phase { kCleanup, kNormalise, kAlgebra, kLinear, kAttention, kFusion, kLayout, kFinal, kPhases };
+enum Phase { kCleanup, kNormalise, kAlgebra, kLinear, kAttention, kFusion, kLayout, kPrecision, kFinal, kPhases };
 
 struct Pass {
   std::string_view name;

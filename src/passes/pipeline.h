@@ -11,6 +11,7 @@
 #include "hw/isa.h"
 #include "hw/team.h"
 #include "ir/graph.h"
+#include "passes/precision.h"
 
 namespace tenon::passes {
 
@@ -20,6 +21,8 @@ struct PassContext {
   int opt_level = 99;                 ///< 0 none, 1 clean-up and folding, 2 fusions, 3 layout, 99 all
   std::set<std::string> disabled;     ///< names of passes to leave out
   size_t fold_cap_bytes = 64u << 20;  ///< folding never makes a constant larger than this and than its inputs
+  PrecisionPolicy precision;          ///< what LowerPrecision may do; nothing by default
+  PrecisionOutcome* precision_outcome = nullptr;   ///< what it did is added here; may be null
   bool verify = false;                ///< ir::Verify after each pass that changed something
 };
 

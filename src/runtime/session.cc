@@ -181,16 +181,23 @@ class ModelSession final : public Session {
   }
 
  private:
+  // The value whose type says what the step computes in.
+  static const artifact::ProgramValue* PrecisionValue(const Program& p, const artifact::Step& step) {
+    if (step.inputs.size() > 1 && step.inputs[1] != artifact::kAbsent) {
+      const auto& weights = p.values[static_cast<size_t>(step.inputs[1])];
+      if (weights.constant.defined() && weights.constant.shape().rank() >= 2) return &weights;
+    }
+    if (step.outputs.empty() || step.outputs[0] == artifact::kAbsent) return nullptr;
+    return &p.values[static_cast<size_t>(step.outputs[0])];
+  }
+
   static void Collect(const Executor& executor, std::vector<KernelReport>* reports) {
     for (const auto& step : executor.prepared().steps) {
       KernelReport r;
       r.node = step.step->name;
       r.op = step.step->op;
       if (step.row != nullptr && !step.op->is_view) r.kernel = step.row->name;
-      const auto& outputs = step.step->outputs;
-      if (!outputs.empty() && outputs[0] != artifact::kAbsent) {
-        r.precision = DTypeName(executor.program().values[static_cast<size_t>(outputs[0])].dtype);
-      }
+      if (const artifact::ProgramValue* v = PrecisionValue(executor.program(), *step.step)) r.precision = DTypeName(v->dtype);
       for (const auto& [name, reason] : step.refused) r.refused.emplace_back(name, reason);
       reports->push_back(std::move(r));
       for (const auto& body : step.bodies) {

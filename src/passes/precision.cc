@@ -1,0 +1,27 @@
+#include "passes/precision.h"
+
+namespace tenon::passes {
+
+PrecisionPolicy DefaultPolicy(DType target) {
+  PrecisionPolicy p;
+  p.target = target;
+  p.white = {"Attention", "Conv", "ConvTranspose", "Gemm", "MatMul"};
+  p.grey = {"Abs",       "Add",         "AveragePool", "BiasGelu",      "Clip",          "Concat",      "Div",
+            "Elu",       "Erf",         "Expand",      "Flatten",       "Gather",        "Gelu",        "GlobalAveragePool",
+            "HardSwish", "HardSigmoid", "Identity",    "LayerNormalization", "LeakyRelu", "Max",        "MaxPool",
+            "Min",       "Mish",        "Mul",         "Neg",           "PRelu",         "Pad",         "Relu",
+            "Reshape",   "Resize",      "RMSNormalization", "Sigmoid",  "Silu",          "Slice",       "Softmax",
+            "Split",     "Squeeze",     "Sub",         "Swish",         "Tanh",          "Transpose",   "Unsqueeze",
+            "Where"};
+  return p;
+}
+
+std::vector<std::string_view> PartsOf(std::string_view op) {
+  if (op == "FusedConv") return {"FusedConv", "Conv"};
+  if (op == "FusedConvTranspose") return {"FusedConvTranspose", "ConvTranspose"};
+  if (op == "FusedMatMul") return {"FusedMatMul", "MatMul", "Gemm"};
+  if (op == "Attention") return {"Attention", "MatMul", "Softmax"};
+  return {op};
+}
+
+}  // namespace tenon::passes
