@@ -87,7 +87,8 @@ bool TurnConv(Rewriter& r, Layouts& l, NodeId id) {
   const std::string& name = r.node(id).op;
   const std::string op = name.substr(0, 5) == "Fused" ? name : "Fused" + name;
   const int rank = r.RankOf(r.In(id, 0));
-  if (rank < 3 || rank > 5 || IsChannelsLast(r, id) || r.TypeOf(r.In(id, 0)) != DType::kF32) return false;
+  const DType type = r.TypeOf(r.In(id, 0));
+  if (rank < 3 || rank > 5 || IsChannelsLast(r, id) || (type != DType::kF32 && type != DType::kBF16)) return false;
   Attrs attrs = r.node(id).attrs;
   attrs.Set(std::string(kLayoutAttr), std::string("NHWC"));
   std::vector<ValueId> inputs = r.node(id).inputs;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/gemm/result_type.h"
 #include "kernels/gemm/rows.h"
 
 namespace tenon::kernels::conv {
@@ -146,15 +147,10 @@ Result<Outcome> Rule(const Params& p, const SymShape& x, const SymShape& w) {
 
 Status Infer(std::string_view op, const ShapeArgs& args) {
   TENON_ASSIGN_OR_RETURN(const Params p, ParseParams(op, args.attrs));
-  for (size_t i = 1; i < args.in.size(); ++i) {
-    const DType t = args.in[i].dtype;
-    if (args.Has(i) && t != DType::kUndefined && args.in[0].dtype != DType::kUndefined && t != args.in[0].dtype) {
-      return BadInput("input {} is {} but input 0 is {}; equal types are needed", i, DTypeName(t), DTypeName(args.in[0].dtype));
-    }
-  }
+  TENON_ASSIGN_OR_RETURN(const DType dtype, gemm::ResultType(args));
   ValueInfo& y = args.out[0];
   if (!y.present) return Status::Ok();
-  y.dtype = args.in[0].dtype;
+  y.dtype = dtype;
   const SymShape& x = args.in[0].shape;
   const SymShape& w = args.in[1].shape;
   if (!x.has_rank() || !w.has_rank()) {

@@ -8,6 +8,9 @@
 // Attributes: ONNX's for Conv and ConvTranspose (auto_pad dilations group kernel_shape pads strides; output_padding
 // output_shape). The fused operators add those of gemm/activation.h and
 //   data_layout   string: "NCHW" (default) or "NHWC": then x, residual and y are channels-last, [n, spatial..., c].
+// Types are equal, except beside bf16 weights: then x, bias and residual are each bf16 or f32, an f32 x is rounded to bf16 as it
+// is read, and the attribute output_dtype (a DType number, bf16 or f32; absent: the type of x) says what y is.
+//
 // Weights keep ONNX's layout either way; fast rows pack them in `make`.
 #ifndef TENON_KERNELS_CONV_CONV_H_
 #define TENON_KERNELS_CONV_CONV_H_
@@ -74,6 +77,8 @@ Status InferFusedConvTranspose(const ShapeArgs& args);
 
 /// Rank 3 to 5 of the operands, f32: what every fast row asks first.
 Refusal CanFast(const Problem& problem);
+/// Its part about ranks.
+Refusal CheckFastRank(const Problem& problem);
 Result<std::unique_ptr<Kernel>> MakeAvx512(const Problem& problem);
 Result<std::unique_ptr<Kernel>> MakeAvx2(const Problem& problem);
 Result<std::unique_ptr<Kernel>> MakePortable(const Problem& problem);
@@ -83,6 +88,14 @@ Refusal CanDepthwise(const Problem& problem);
 Result<std::unique_ptr<Kernel>> MakeDepthwiseAvx512(const Problem& problem);
 Result<std::unique_ptr<Kernel>> MakeDepthwiseAvx2(const Problem& problem);
 Result<std::unique_ptr<Kernel>> MakeDepthwisePortable(const Problem& problem);
+
+/// bf16 weights, all else bf16 or f32.
+Refusal CanBf16(const Problem& problem);
+Result<std::unique_ptr<Kernel>> MakeBf16Amx(const Problem& problem);
+Result<std::unique_ptr<Kernel>> MakeBf16Avx512Bf16(const Problem& problem);
+Result<std::unique_ptr<Kernel>> MakeBf16Avx512(const Problem& problem);
+Result<std::unique_ptr<Kernel>> MakeBf16Avx2(const Problem& problem);
+Result<std::unique_ptr<Kernel>> MakeBf16Portable(const Problem& problem);
 
 /// Constant 3 x 3 windows, stride 1, of a size where it pays.
 Refusal CanWinograd(const Problem& problem);

@@ -65,7 +65,11 @@ bool Plane::pointwise() const {
 }
 
 Refusal CanFast(const Problem& problem) {
-  if (problem.in[0].dtype != DType::kF32) return kRefuseDType;
+  if (problem.in[0].dtype != DType::kF32 || problem.in[1].dtype == DType::kBF16) return kRefuseDType;
+  return CheckFastRank(problem);
+}
+
+Refusal CheckFastRank(const Problem& problem) {
   for (int i = 0; i < 2; ++i) {
     const SymShape& s = problem.in[static_cast<size_t>(i)].shape;
     if (!s.has_rank()) continue;

@@ -1,7 +1,9 @@
 #include <array>
+#include <vector>
 
 #include "base/dtype.h"
 #include "kernels/conv/conv.h"
+#include "kernels/float_io.h"
 #include "kernels/refusals.h"
 
 namespace tenon::kernels::conv {
@@ -32,8 +34,16 @@ class Reference final : public Kernel {
     TENON_ASSIGN_OR_RETURN(const Geometry g, Resolve(params_, args.in[0].shape, args.in[1].shape));
     TENON_RETURN_IF_ERROR(CheckAddends(g, args.in));
     if (g.y.num_elements() == 0) return Status::Ok();
-    const bool served =
-        DispatchDType<TENON_FLOAT_TYPES>(args.in[0].dtype, [&](auto tag) { Convolve<typename decltype(tag)::type>(args, g); });
+    if (args.in[1].dtype == DType::kBF16) {
+      ConvolveBf16(args, g);
+      return Status::Ok();
+    }
+    const bool served = DispatchDType<TENON_FLOAT_TYPES>(args.in[0].dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      const T* in[4] = {};
+      for (size_t i = 0; i < 4; ++i) in[i] = args.Has(i) ? args.in[i].Data<T>() : nullptr;
+      Convolve(in, g, args.out[0]);
+    });
     return served ? Status::Ok() : Unsupported("convolution of {}", DTypeName(args.in[0].dtype));
   }
 
@@ -57,13 +67,28 @@ class Reference final : public Kernel {
     return at >= 0 && at < g.in[i] ? at : -1;
   }
 
+  // Weights are bf16, all others bf16 or f32.
+  void ConvolveBf16(const RunArgs& args, const Geometry& g) const {
+    std::vector<double> values[4];
+    const double* in[4] = {};
+    for (size_t i = 0; i < 4; ++i) {
+      if (!args.Has(i)) continue;
+      values[i].resize(static_cast<size_t>(args.in[i].shape.num_elements()));
+      for (size_t j = 0; j < values[i].size(); ++j) {
+        const double v = LoadAt(args.in[i], static_cast<int64_t>(j));
+        values[i][j] = i == 0 ? LoadF(StoreF<BFloat16>(v)) : v;
+      }
+      in[i] = values[i].data();
+    }
+    Convolve(in, g, args.out[0]);
+  }
+
   template <typename T>
-  void Convolve(const RunArgs& args, const Geometry& g) const {
-    const T* x = args.in[0].Data<T>();
-    const T* w = args.in[1].Data<T>();
-    const T* bias = args.Has(2) ? args.in[2].Data<T>() : nullptr;
-    const T* residual = args.Has(3) ? args.in[3].Data<T>() : nullptr;
-    T* y = args.out[0].Data<T>();
+  void Convolve(const T* const (&in)[4], const Geometry& g, const MutView& y) const {
+    const T* x = in[0];
+    const T* w = in[1];
+    const T* bias = in[2];
+    const T* residual = in[3];
     const int64_t in_pixels = g.in_pixels();
     const int64_t out_pixels = g.out_pixels();
     Index at{};
@@ -75,11 +100,7 @@ class Reference final : public Kernel {
           const int64_t to = params_.nhwc ? (n * out_pixels + pixel) * g.oc + o : (n * g.oc + o) * out_pixels + pixel;
           if (residual != nullptr) v += Value(residual[to]);
           v = gemm::Apply(params_.activation, v);
-          if constexpr (std::is_same_v<T, double>) {
-            y[to] = v;
-          } else {
-            y[to] = T(static_cast<float>(v));
-          }
+          StoreAt(y, to, v);
         }
       } while (Next(at, g.out, g.spatial));
     }

@@ -11,6 +11,8 @@ namespace {
 // Of A that is copied at a time: it stays in the L2 cache while each panel of B passes.
 constexpr int64_t kBlockBytes = 512 * 1024;
 constexpr int64_t kMaxBlockRows = 512;
+// What a fill may write after its last row.
+constexpr size_t kSlack = 64;
 // Multiply-adds that are worth another thread.
 constexpr int64_t kThreadWork = 128 * 1024;
 
@@ -142,7 +144,7 @@ class Runner {
 };
 
 size_t SlotBytes(const Bf16Kernels& kernels, int64_t k) {
-  return static_cast<size_t>(BlockRows(kernels, k) * CopyStride(kernels, k) * ElementBytes(kernels));
+  return static_cast<size_t>(BlockRows(kernels, k) * CopyStride(kernels, k) * ElementBytes(kernels)) + kSlack;
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ struct Bf16Gemm {
   bool a_f32 = false;
   int64_t a_stride = 0;                ///< elements from row to row; rows are contiguous
   /// Instead of `a`: writes rows [row, row + count) to to[(r - row) * stride], as `Bf16Kernels::convert` would with k padded to
-  /// a multiple of 32. Called from several threads.
+  /// a multiple of 32, in order; may write 64 bytes more. Called from several threads.
   void (*fill)(const void* context, int64_t row, int64_t count, void* to, int64_t stride) = nullptr;
   const void* fill_context = nullptr;
   const uint16_t* b = nullptr;  ///< from PackBf16

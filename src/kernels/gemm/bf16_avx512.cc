@@ -85,6 +85,7 @@ void Tile(const Bf16Tile& t) {
 
 }  // namespace
 
-extern const Bf16Kernels kBf16Avx512 = {"avx512", 12, true, false, nullptr, nullptr, Tile, Finish, Convert<true>, PackBf16Panel};
+extern const Bf16Kernels kBf16Avx512 = {
+    "avx512", 12, true, false, nullptr, nullptr, Tile, Finish, Convert<true>, ConvertRuns<true>, PackBf16Panel};
 
 }  // namespace tenon::kernels::gemm

@@ -17,7 +17,6 @@ inline void StoreAny(void* p, bool f32, int64_t at, T v, int64_t n) {
   }
 }
 
-// kSimple: bf16 out, whole panel, bias, no residual, alpha 1, no activation beyond the clamp.
 inline void FinishVector(const Bf16Finish& f, int64_t r, int64_t i, int64_t n, T alpha, T lo, T hi) {
   T v = Vec::Load(f.acc + r * kBf16Panel + i);
   if (f.alpha != 1) v = Vec::Mul(v, alpha);
@@ -51,13 +50,20 @@ void Finish(const Bf16Finish& f) {
   }
 }
 
-// kAF32: A is kept as f32.
+// kAF32: A is kept as f32. Writes whole vectors up to `padded`.
 template <bool kAF32>
 void Convert(const void* from, bool from_f32, int64_t n, void* to, int64_t padded) {
   constexpr int kLanes = Vec::kLanes;
   auto* out = static_cast<uint16_t*>(to);
   auto* out_f32 = static_cast<float*>(to);
-  for (int64_t i = 0; i < padded; i += kLanes) {
+  int64_t i = 0;
+  if (!kAF32 && !from_f32) {
+    // Two elements a lane.
+    for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
+      Vec::Store(reinterpret_cast<float*>(out + i), Vec::Load(reinterpret_cast<const float*>(static_cast<const uint16_t*>(from) + i)));
+    }
+  }
+  for (; i < padded; i += kLanes) {
     T v = Vec::Zero();
     if (i + kLanes <= n) {
       v = LoadAny(from, from_f32, i, kLanes);
@@ -69,5 +75,14 @@ void Convert(const void* from, bool from_f32, int64_t n, void* to, int64_t padde
     } else {
       Vec::Store(out_f32 + i, from_f32 ? RoundBf(v) : v);
     }
+  }
+}
+
+template <bool kAF32>
+void ConvertRuns(const void* from, bool from_f32, int64_t n, int64_t runs, int64_t from_step, void* to) {
+  const int64_t in_bytes = from_step * (from_f32 ? 4 : 2);
+  const int64_t out_bytes = n * (kAF32 ? 4 : 2);
+  for (int64_t i = 0; i < runs; ++i) {
+    Convert<kAF32>(static_cast<const char*>(from) + i * in_bytes, from_f32, n, static_cast<char*>(to) + i * out_bytes, n);
   }
 }

@@ -61,7 +61,7 @@ void Tile(const Bf16Tile& t) {
 
 }  // namespace
 
-extern const Bf16Kernels kBf16Portable = {"portable", 4,    true,   false,         nullptr,
-                                          nullptr,    Tile, Finish, Convert<true>, PackPanelPlain};
+extern const Bf16Kernels kBf16Portable = {
+    "portable", 4, true, false, nullptr, nullptr, Tile, Finish, Convert<true>, ConvertRuns<true>, PackPanelPlain};
 
 }  // namespace tenon::kernels::gemm

@@ -9,6 +9,10 @@
 
 namespace tenon::kernels::gemm {
 
+/// What the bf16 rows of these need.
+inline constexpr hw::IsaMask kNeedsAvx512Bf16 = hw::kAvx2 | hw::kAvx512 | hw::kAvx512Bf16;
+inline constexpr hw::IsaMask kNeedsAmx = kNeedsAvx512Bf16 | hw::kAmx;
+
 struct TableRow {
   std::string_view op;
   Row row;

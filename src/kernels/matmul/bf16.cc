@@ -3,7 +3,7 @@
 
 #include "base/dtype.h"
 #include "kernels/gemm/bf16.h"
-#include "kernels/gemm/gemm.h"
+#include "kernels/gemm/rows.h"
 #include "kernels/matmul/matmul.h"
 #include "kernels/refusals.h"
 
@@ -240,10 +240,10 @@ Refusal CanBf16(const Problem& problem) {
   return nullptr;
 }
 Result<std::unique_ptr<Kernel>> MakeBf16Amx(const Problem& problem) {
-  return Make(problem, kNeedsAmx);
+  return Make(problem, gemm::kNeedsAmx);
 }
 Result<std::unique_ptr<Kernel>> MakeBf16Avx512Bf16(const Problem& problem) {
-  return Make(problem, kNeedsAvx512Bf16);
+  return Make(problem, gemm::kNeedsAvx512Bf16);
 }
 Result<std::unique_ptr<Kernel>> MakeBf16Avx512(const Problem& problem) {
   return Make(problem, hw::kAvx2 | hw::kAvx512);

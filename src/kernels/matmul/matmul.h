@@ -56,9 +56,7 @@ Result<std::unique_ptr<Kernel>> MakeAvx512(const Problem& problem);
 Result<std::unique_ptr<Kernel>> MakeAvx2(const Problem& problem);
 Result<std::unique_ptr<Kernel>> MakePortable(const Problem& problem);
 
-inline constexpr hw::IsaMask kNeedsAvx512Bf16 = hw::kAvx2 | hw::kAvx512 | hw::kAvx512Bf16;
-inline constexpr hw::IsaMask kNeedsAmx = kNeedsAvx512Bf16 | hw::kAmx;
-
+/// bf16 B, all else bf16 or f32.
 Refusal CanBf16(const Problem& problem);
 Result<std::unique_ptr<Kernel>> MakeBf16Amx(const Problem& problem);
 Result<std::unique_ptr<Kernel>> MakeBf16Avx512Bf16(const Problem& problem);
