@@ -1,10 +1,10 @@
-// Dense kernels side by side with oneDNN on the layers of real models: bench_dense PROBLEMS.txt [threads] [row suffix].
-// Both sides have constant packed weights, a Relu in the epilogue and the layout they like best; rounds are interleaved and the
-// fastest round counts, so that on a shared machine the ratio means
-// something.
+// Dense kernels side by side with oneDNN on the layers of real models: bench_dense PROBLEMS.txt [threads] [row suffix]
+// [f32|bf16]. Both sides have constant packed weights, a Relu in the epilogue and the layout they like best; rounds are
+// interleaved and the fastest round counts, so that on a shared machine the ratio means something.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
 #include <fstream>
 #include <functional>
@@ -20,6 +20,9 @@
 namespace {
 
 using namespace tenon;
+
+// Type of input, weights and result; biases are f32.
+DType type = DType::kF32;
 
 // One thread: its processor time, which a busy machine disturbs least. More: the wall clock.
 bool use_cpu_time = false;
@@ -58,9 +61,16 @@ std::vector<Problem> Read(const std::string& file) {
   return problems;
 }
 
-Tensor Filled(const Shape& shape) {
-  Tensor t = *Tensor::Allocate(DType::kF32, shape);
-  for (int64_t i = 0; i < shape.num_elements(); ++i) t.MutableData<float>()[i] = static_cast<float>(i % 7) - 3;
+Tensor Filled(const Shape& shape, DType dtype) {
+  Tensor t = *Tensor::Allocate(dtype, shape);
+  for (int64_t i = 0; i < shape.num_elements(); ++i) {
+    const float v = static_cast<float>(i % 7) - 3;
+    if (dtype == DType::kBF16) {
+      t.MutableData<BFloat16>()[i] = BFloat16(v);
+    } else {
+      t.MutableData<float>()[i] = v;
+    }
+  }
   return t;
 }
 
@@ -74,14 +84,16 @@ class Ours {
       attrs_.Set("pads", std::vector<int64_t>{p.ph, p.pw, p.ph, p.pw});
       attrs_.Set("strides", std::vector<int64_t>{p.sh, p.sw});
       attrs_.Set("group", p.group);
-      tensors_ = {Filled({p.n, p.h, p.w, p.c}), Filled({p.oc, p.c / p.group, p.kh, p.kw}), Filled({p.oc})};
+      tensors_ = {Filled({p.n, p.h, p.w, p.c}, type), Filled({p.oc, p.c / p.group, p.kh, p.kw}, type),
+                  Filled({p.oc}, DType::kF32)};
     } else {
-      tensors_ = {Filled({p.n, p.c}), Filled({p.c, p.oc}), Filled({p.oc})};
+      tensors_ = {Filled({p.n, p.c}, type), Filled({p.c, p.oc}, type), Filled({p.oc}, DType::kF32)};
     }
     const char* op = p.conv ? "FusedConv" : "FusedMatMul";
     for (const Tensor& t : tensors_) views_.push_back(t.view());
     std::vector<kernels::ValueInfo> in(3), out(1);
-    for (size_t i = 0; i < 3; ++i) in[i] = {DType::kF32, true, false, tensors_[i].shape(), i == 0 ? nullptr : &views_[i], {}};
+    for (size_t i = 0; i < 3; ++i)
+      in[i] = {tensors_[i].dtype(), true, false, tensors_[i].shape(), i == 0 ? nullptr : &views_[i], {}};
     out[0].present = true;
     CHECK(kernels::InferShapes(op, {attrs_, in, out}).ok());
     const kernels::Problem problem{op, attrs_, in, out, hw::DetectIsa(), team.size()};
@@ -94,7 +106,7 @@ class Ours {
       }
     }
     kernel_ = std::move(kernels::ChooseRow(problem, name)->row->make(problem)).value();
-    y_ = *Tensor::Allocate(DType::kF32, *out[0].shape.ToShape());
+    y_ = *Tensor::Allocate(type, *out[0].shape.ToShape());
     out_ = y_.mutable_view();
     const View y = out_;
     configured_ = std::move(kernel_->Configure(views_, {&y, 1})).value();
@@ -123,6 +135,7 @@ class Dnnl {
   explicit Dnnl(const Problem& p) : engine_(dnnl::engine::kind::cpu, 0), stream_(engine_) {
     using dnnl::memory;
     const auto f32 = memory::data_type::f32;
+    const auto data = type == DType::kBF16 ? memory::data_type::bf16 : f32;
     const auto any = memory::format_tag::any;
     dnnl::primitive_attr attr;
     dnnl::post_ops ops;
@@ -132,8 +145,8 @@ class Dnnl {
       const memory::dims w =
           p.group == 1 ? memory::dims{p.oc, p.c, p.kh, p.kw} : memory::dims{p.group, p.oc / p.group, p.c / p.group, p.kh, p.kw};
       dnnl::convolution_forward::desc d(dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct,
-                                        {{p.n, p.c, p.h, p.w}, f32, any}, {w, f32, any}, {{p.oc}, f32, any},
-                                        {{p.n, p.oc, p.oh(), p.ow()}, f32, any}, {p.sh, p.sw}, {p.ph, p.pw}, {p.ph, p.pw});
+                                        {{p.n, p.c, p.h, p.w}, data, any}, {w, data, any}, {{p.oc}, f32, any},
+                                        {{p.n, p.oc, p.oh(), p.ow()}, data, any}, {p.sh, p.sw}, {p.ph, p.pw}, {p.ph, p.pw});
       dnnl::convolution_forward::primitive_desc pd(d, attr, engine_);
       Bind(pd.src_desc(), pd.weights_desc(), pd.bias_desc(), pd.dst_desc());
       primitive_ = dnnl::convolution_forward(pd);
@@ -156,8 +169,7 @@ class Dnnl {
         {DNNL_ARG_SRC, &x}, {DNNL_ARG_WEIGHTS, &w}, {DNNL_ARG_BIAS, &b}, {DNNL_ARG_DST, &y}};
     for (const auto& [id, desc] : all) {
       dnnl::memory m(*desc, engine_);
-      auto* data = static_cast<float*>(m.get_data_handle());
-      for (size_t i = 0; i < desc->get_size() / 4; ++i) data[i] = static_cast<float>(i % 7) - 3;
+      std::memset(m.get_data_handle(), 0, desc->get_size());
       args_.emplace(id, m);
     }
   }
@@ -190,11 +202,12 @@ struct Timer {
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    std::fprintf(stderr, "bench_dense PROBLEMS.txt [threads] [row suffix]\n");
+    std::fprintf(stderr, "bench_dense PROBLEMS.txt [threads] [row suffix] [f32|bf16]\n");
     return 2;
   }
   const int threads = argc > 2 ? std::atoi(argv[2]) : 1;
   const std::string suffix = argc > 3 ? argv[3] : "";
+  if (argc > 4 && std::string(argv[4]) == "bf16") type = DType::kBF16;
   use_cpu_time = threads == 1;
   setenv("OMP_NUM_THREADS", std::to_string(threads).c_str(), 1);
   hw::Team team(threads);
