@@ -8,9 +8,12 @@
 namespace tenon::kernels::gemm {
 namespace {
 
-// Of A that is copied at a time: it stays in the L2 cache while each panel of B passes.
+// Rows of A that each panel of B passes over at a time. Where all of B stays in the L2 cache, few rows keep A in the L1 cache;
+// else as much of A as stays in the L2 cache.
 constexpr int64_t kBlockBytes = 512 * 1024;
 constexpr int64_t kMaxBlockRows = 512;
+constexpr int64_t kSmallB = 1024 * 1024;
+constexpr int64_t kSmallBlockRows = 64;
 // What a fill may write after its last row.
 constexpr size_t kSlack = 64;
 // Multiply-adds that are worth another thread.
@@ -30,7 +33,8 @@ int64_t ElementBytes(const Bf16Kernels& kernels) {
   return kernels.a_f32 ? 4 : 2;
 }
 
-int64_t BlockRows(const Bf16Kernels& kernels, int64_t k) {
+int64_t BlockRows(const Bf16Kernels& kernels, int64_t k, int64_t n) {
+  if (Padded(k) * n * 2 <= kSmallB) return kSmallBlockRows;
   const int64_t rows = kBlockBytes / (CopyStride(kernels, k) * ElementBytes(kernels));
   return std::clamp<int64_t>(rows / kBf16MaxRows * kBf16MaxRows, kBf16MaxRows, kMaxBlockRows);
 }
@@ -67,7 +71,7 @@ class Runner {
 
   void Run(const Part& part) {
     if (kernels_.begin != nullptr) kernels_.begin();
-    const int64_t block = BlockRows(kernels_, g_.k);
+    const int64_t block = BlockRows(kernels_, g_.k, g_.n);
     for (int64_t row = part.m0; row < part.m1; row += block) {
       const int64_t rows = std::min(block, part.m1 - row);
       if (!direct_) Copy(row, rows);
@@ -143,8 +147,8 @@ class Runner {
   alignas(64) float acc_[kBf16MaxRows * kBf16Panel];
 };
 
-size_t SlotBytes(const Bf16Kernels& kernels, int64_t k) {
-  return static_cast<size_t>(BlockRows(kernels, k) * CopyStride(kernels, k) * ElementBytes(kernels)) + kSlack;
+size_t SlotBytes(const Bf16Kernels& kernels, int64_t k, int64_t n) {
+  return static_cast<size_t>(BlockRows(kernels, k, n) * CopyStride(kernels, k) * ElementBytes(kernels)) + kSlack;
 }
 
 }  // namespace
@@ -181,8 +185,8 @@ void PackBf16(const Bf16Kernels& kernels, const uint16_t* b, int64_t k, int64_t 
   }
 }
 
-size_t Bf16ScratchBytes(const Bf16Kernels& kernels, int64_t k, int threads) {
-  return SlotBytes(kernels, k) * static_cast<size_t>(std::max(1, threads));
+size_t Bf16ScratchBytes(const Bf16Kernels& kernels, int64_t k, int64_t n, int threads) {
+  return SlotBytes(kernels, k, n) * static_cast<size_t>(std::max(1, threads));
 }
 
 void RunBf16(const Bf16Kernels& kernels, const Bf16Gemm& g, std::byte* scratch, hw::Team& team) {
@@ -196,7 +200,7 @@ void RunBf16(const Bf16Kernels& kernels, const Bf16Gemm& g, std::byte* scratch, 
   }
   const int64_t tiles = (g.m + kernels.max_rows - 1) / kernels.max_rows;
   const Grid grid = ChooseGrid(tiles, panels, g.m * g.k, g.n * g.k, threads);
-  const size_t slot = SlotBytes(kernels, g.k);
+  const size_t slot = SlotBytes(kernels, g.k, g.n);
   team.ParallelFor(grid.rows * grid.columns, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t r = i % grid.rows;

@@ -50,6 +50,13 @@ inline __m256 RoundBf(__m256 v) {
   return _mm256_castsi256_ps(_mm256_and_si256(RoundBits(v), _mm256_set1_epi32(static_cast<int32_t>(0xffff0000U))));
 }
 
+inline void StoreRow(uint16_t* p, const __m256* v) {
+  for (int i = 0; i < 32 / Vec::kLanes; ++i) StoreBf(p + i * Vec::kLanes, v[i], Vec::kLanes);
+}
+
+// A is f32 here.
+inline bool CopyRuns(const void*, bool, int64_t, int64_t, int64_t, uint16_t*) { return false; }
+
 #include "kernels/gemm/bf16_pack.inl"
 #include "kernels/gemm/bf16_finish.inl"
 // clang-format on

@@ -36,6 +36,13 @@ inline __m512 RoundBf(__m512 v) {
   return _mm512_castsi512_ps(_mm512_and_si512(RoundBits(v), _mm512_set1_epi32(static_cast<int32_t>(0xffff0000U))));
 }
 
+inline void StoreRow(uint16_t* p, const __m512* v) {
+  for (int i = 0; i < 32 / Vec::kLanes; ++i) StoreBf(p + i * Vec::kLanes, v[i], Vec::kLanes);
+}
+
+// A is f32 here.
+inline bool CopyRuns(const void*, bool, int64_t, int64_t, int64_t, uint16_t*) { return false; }
+
 #include "kernels/gemm/bf16_pack.inl"
 #include "kernels/gemm/bf16_simd512.inl"
 #include "kernels/gemm/bf16_finish.inl"

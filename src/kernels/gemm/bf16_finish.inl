@@ -1,5 +1,7 @@
 // The epilogue of the bf16 tiles and the copying of A over a vector type Vec. Included inside an anonymous namespace after
-// activate.inl; the file defines LoadBf(p, n) and StoreBf(p, v, n) for n <= Vec::kLanes elements.
+// activate.inl; the file defines LoadBf(p, n) and StoreBf(p, v, n) for n <= Vec::kLanes elements, StoreRow(p, v) for
+// the vectors of 32 elements, and CopyRuns(from, from_f32, n, runs, from_step, to), which is ConvertRuns for few elements to bf16 or
+// says false.
 
 inline T LoadAny(const void* p, bool f32, int64_t at, int64_t n) {
   if (!f32) return LoadBf(static_cast<const uint16_t*>(p) + at, n);
@@ -17,12 +19,12 @@ inline void StoreAny(void* p, bool f32, int64_t at, T v, int64_t n) {
   }
 }
 
-inline void FinishVector(const Bf16Finish& f, int64_t r, int64_t i, int64_t n, T alpha, T lo, T hi) {
+inline void FinishVector(const Bf16Finish& f, int64_t r, int64_t i, int64_t n) {
   T v = Vec::Load(f.acc + r * kBf16Panel + i);
-  if (f.alpha != 1) v = Vec::Mul(v, alpha);
-  if (f.bias != nullptr) v = Vec::Add(v, LoadAny(f.bias, true, i, n));
+  const T bias = f.bias != nullptr ? LoadAny(f.bias, true, i, n) : Vec::Zero();
+  v = Vec::Fma(v, Vec::Set(f.alpha), bias);
   if (f.residual != nullptr) v = Vec::Add(v, LoadAny(f.residual, f.residual_f32, r * f.residual_stride + i, n));
-  v = Vec::Min(hi, Vec::Max(lo, v));
+  v = Vec::Min(Vec::Set(f.hi), Vec::Max(Vec::Set(f.lo), v));
   if (f.rest != nullptr) {
     Vec::Store(f.acc + r * kBf16Panel + i, v);
   } else {
@@ -30,15 +32,11 @@ inline void FinishVector(const Bf16Finish& f, int64_t r, int64_t i, int64_t n, T
   }
 }
 
-void Finish(const Bf16Finish& f) {
+// The last panel, when it is not whole.
+void FinishNarrow(const Bf16Finish& f) {
   constexpr int kLanes = Vec::kLanes;
-  const T alpha = Vec::Set(f.alpha);
-  const T lo = Vec::Set(f.lo);
-  const T hi = Vec::Set(f.hi);
   for (int64_t r = 0; r < f.rows; ++r) {
-    int64_t i = 0;
-    for (; i + kLanes <= f.n; i += kLanes) FinishVector(f, r, i, kLanes, alpha, lo, hi);
-    if (i < f.n) FinishVector(f, r, i, f.n - i, alpha, lo, hi);
+    for (int64_t i = 0; i < f.n; i += kLanes) FinishVector(f, r, i, f.n - i < kLanes ? f.n - i : kLanes);
   }
   if (f.rest == nullptr) return;
   Activate(*f.rest, f.acc, f.rows, f.n, kBf16Panel);
@@ -47,6 +45,79 @@ void Finish(const Bf16Finish& f) {
       const int64_t n = f.n - i < kLanes ? f.n - i : kLanes;
       StoreAny(f.c, f.c_f32, r * f.c_stride + i, Vec::Load(f.acc + r * kBf16Panel + i), n);
     }
+  }
+}
+
+enum class Element { kNone, kBf16, kF32 };
+
+// A row of a whole panel.
+constexpr int kRowVectors = static_cast<int>(kBf16Panel) / Vec::kLanes;
+
+template <Element kOut>
+inline void StoreWholeRow(const Bf16Finish& f, int64_t r, const T* v) {
+  if (kOut == Element::kBf16) {
+    StoreRow(static_cast<uint16_t*>(f.c) + r * f.c_stride, v);
+  } else {
+    float* to = kOut == Element::kF32 ? static_cast<float*>(f.c) + r * f.c_stride : f.acc + r * kBf16Panel;
+#pragma GCC unroll 8
+    for (int i = 0; i < kRowVectors; ++i) Vec::Store(to + i * Vec::kLanes, v[i]);
+  }
+}
+
+// kOut kNone: back to acc.
+template <Element kResidual, Element kOut>
+void FinishWhole(const Bf16Finish& f) {
+  constexpr int kLanes = Vec::kLanes;
+  const T alpha = Vec::Set(f.alpha);
+  const T lo = Vec::Set(f.lo);
+  const T hi = Vec::Set(f.hi);
+  T bias[kRowVectors];
+#pragma GCC unroll 8
+  for (int i = 0; i < kRowVectors; ++i) bias[i] = f.bias != nullptr ? Vec::Load(f.bias + i * kLanes) : Vec::Zero();
+  for (int64_t r = 0; r < f.rows; ++r) {
+    T v[kRowVectors];
+#pragma GCC unroll 8
+    for (int i = 0; i < kRowVectors; ++i) {
+      v[i] = Vec::Fma(Vec::Load(f.acc + r * kBf16Panel + i * kLanes), alpha, bias[i]);
+      if (kResidual != Element::kNone) {
+        v[i] = Vec::Add(v[i], LoadAny(f.residual, kResidual == Element::kF32, r * f.residual_stride + i * kLanes, kLanes));
+      }
+      v[i] = Vec::Min(hi, Vec::Max(lo, v[i]));
+    }
+    StoreWholeRow<kOut>(f, r, v);
+  }
+}
+
+template <Element kOut>
+void FinishTo(const Bf16Finish& f) {
+  if (f.residual == nullptr) {
+    FinishWhole<Element::kNone, kOut>(f);
+  } else if (f.residual_f32) {
+    FinishWhole<Element::kF32, kOut>(f);
+  } else {
+    FinishWhole<Element::kBf16, kOut>(f);
+  }
+}
+
+template <Element kOut>
+void StoreAll(const Bf16Finish& f) {
+  for (int64_t r = 0; r < f.rows; ++r) {
+    T v[kRowVectors];
+#pragma GCC unroll 8
+    for (int i = 0; i < kRowVectors; ++i) v[i] = Vec::Load(f.acc + r * kBf16Panel + i * Vec::kLanes);
+    StoreWholeRow<kOut>(f, r, v);
+  }
+}
+
+void Finish(const Bf16Finish& f) {
+  if (f.n != kBf16Panel) {
+    FinishNarrow(f);
+  } else if (f.rest == nullptr) {
+    f.c_f32 ? FinishTo<Element::kF32>(f) : FinishTo<Element::kBf16>(f);
+  } else {
+    FinishTo<Element::kNone>(f);
+    Activate(*f.rest, f.acc, f.rows, f.n, kBf16Panel);
+    f.c_f32 ? StoreAll<Element::kF32>(f) : StoreAll<Element::kBf16>(f);
   }
 }
 
@@ -80,6 +151,7 @@ void Convert(const void* from, bool from_f32, int64_t n, void* to, int64_t padde
 
 template <bool kAF32>
 void ConvertRuns(const void* from, bool from_f32, int64_t n, int64_t runs, int64_t from_step, void* to) {
+  if (!kAF32 && CopyRuns(from, from_f32, n, runs, from_step, static_cast<uint16_t*>(to))) return;
   const int64_t in_bytes = from_step * (from_f32 ? 4 : 2);
   const int64_t out_bytes = n * (kAF32 ? 4 : 2);
   for (int64_t i = 0; i < runs; ++i) {

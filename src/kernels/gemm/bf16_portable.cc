@@ -24,6 +24,13 @@ inline T RoundBf(T v) {
   return v;
 }
 
+inline void StoreRow(uint16_t* p, const T* v) {
+  for (int i = 0; i < 32 / Vec::kLanes; ++i) StoreBf(p + i * Vec::kLanes, v[i], Vec::kLanes);
+}
+
+// A is f32 here.
+inline bool CopyRuns(const void*, bool, int64_t, int64_t, int64_t, uint16_t*) { return false; }
+
 #include "kernels/gemm/bf16_pack.inl"
 #include "kernels/gemm/bf16_finish.inl"
 // clang-format on
