@@ -22,17 +22,17 @@ struct CompileOptions {
   /// "f32": exactly as the model says. "bf16" or "mixed" (with ATC's words for them): matrix products, convolutions and attention
   /// compute on bf16 numbers with f32 sums, and what stands between them passes bf16 on. Never lowered unless told.
   std::string precision = "f32";
-  std::string mixlist;                         ///< file in ATC's form that edits the black, white and grey lists of "mixed"
-  std::string keep_dtype;                      ///< file: names of nodes that stay f32, or OpType::NAME, one a line
-  bool external_weights = false;               ///< weights in "<out>.weights" beside the artifact
-  std::string command_line;                    ///< kept in the artifact as provenance
+  std::string mixlist;  ///< file in ATC's form that edits the black, white and grey lists of "mixed"
+  std::string keep_dtype;  ///< file: names of nodes that stay f32, or OpType::NAME, one a line
+  bool external_weights = false;  ///< weights in "<out>.weights" beside the artifact
+  std::string command_line;  ///< kept in the artifact as provenance
 };
 
 struct PassReport {
   std::string name;
   double ms = 0;
   int changes = 0;
-  std::map<std::string, int> refusals;         ///< reason -> how often
+  std::map<std::string, int> refusals;  ///< reason -> how often
 };
 
 /// A node of the compiled model that computes in less than f32.
@@ -40,14 +40,14 @@ struct LoweredOp {
   std::string name;
   std::string op;
   std::string precision;
-  bool chosen = false;                         ///< for its own sake; else because it stands between chosen ones
+  bool chosen = false;  ///< for its own sake; else because it stands between chosen ones
 };
 
 struct CompileReport {
   std::vector<PassReport> passes;
-  std::map<std::string, int> ops;              ///< operators of the optimised model
-  std::vector<LoweredOp> lowered;              ///< in execution order; empty unless asked for
-  std::vector<std::string> notes;              ///< what the user should know, a line each
+  std::map<std::string, int> ops;  ///< operators of the optimised model
+  std::vector<LoweredOp> lowered;  ///< in execution order; empty unless asked for
+  std::vector<std::string> notes;  ///< what the user should know, a line each
   double import_ms = 0;
   double total_ms = 0;
 };

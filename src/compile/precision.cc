@@ -18,9 +18,14 @@ constexpr uint64_t kMaxListBytes = 1 << 20;
 constexpr std::array kFull = {"f32", "fp32", "origin", "force_fp32", "must_keep_origin_dtype"};
 constexpr std::array kBrain = {"bf16", "allow_fp32_to_bf16"};
 constexpr std::array kMixed = {"mixed", "mixed_bfloat16", "allow_mix_precision_bf16"};
-constexpr std::array kHalf = {"f16",           "fp16",           "force_fp16",
-                              "cube_fp16in_fp32out", "allow_mix_precision", "allow_fp32_to_fp16",
-                              "allow_mix_precision_fp16", "mixed_float16"};
+constexpr std::array kHalf = {"f16",
+                              "fp16",
+                              "force_fp16",
+                              "cube_fp16in_fp32out",
+                              "allow_mix_precision",
+                              "allow_fp32_to_fp16",
+                              "allow_mix_precision_fp16",
+                              "mixed_float16"};
 constexpr std::array kInteger = {"int8", "int4"};
 
 template <typename List>
@@ -160,7 +165,8 @@ Status CheckObeyed(const PrecisionWish& wish, const passes::PrecisionOutcome& ou
   for (const std::string& name : wish.policy.keep_nodes) {
     if (outcome.kept.contains(name)) continue;
     return Unsupported(
-        "keep-dtype: node '{}' was fused into another or folded, so its type is not its own; keep the type of the operator it was "
+        "keep-dtype: node '{}' was fused into another or folded, so its type is not its own; keep the type of the operator it "
+        "was "
         "fused into, or optimise less (--opt-level 1)",
         name);
   }

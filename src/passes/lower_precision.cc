@@ -20,12 +20,24 @@ struct Operands {
   uint32_t mask;
 };
 constexpr std::array kOperands = {
-    Operands{"AveragePool", 1}, Operands{"Concat", kAll},         Operands{"Expand", 1},
-    Operands{"Flatten", 1},     Operands{"Gather", 1},            Operands{"GlobalAveragePool", 1},
-    Operands{"MaxPool", 1},     Operands{"Pad", 1 | 4},           Operands{"Reshape", 1},
-    Operands{"Resize", 1},      Operands{"Slice", 1},             Operands{"Split", 1},
-    Operands{"Squeeze", 1},     Operands{"Transpose", 1},         Operands{"Unsqueeze", 1},
-    Operands{"Softmax", 1},     Operands{"LayerNormalization", kAll}, Operands{"RMSNormalization", kAll},
+    Operands{"AveragePool", 1},
+    Operands{"Concat", kAll},
+    Operands{"Expand", 1},
+    Operands{"Flatten", 1},
+    Operands{"Gather", 1},
+    Operands{"GlobalAveragePool", 1},
+    Operands{"MaxPool", 1},
+    Operands{"Pad", 1 | 4},
+    Operands{"Reshape", 1},
+    Operands{"Resize", 1},
+    Operands{"Slice", 1},
+    Operands{"Split", 1},
+    Operands{"Squeeze", 1},
+    Operands{"Transpose", 1},
+    Operands{"Unsqueeze", 1},
+    Operands{"Softmax", 1},
+    Operands{"LayerNormalization", kAll},
+    Operands{"RMSNormalization", kAll},
     Operands{"Where", 2 | 4},
 };
 
@@ -36,8 +48,7 @@ bool MixesTypes(std::string_view op) {
 
 class Lowering {
  public:
-  Lowering(Rewriter& r, const PrecisionPolicy& policy, PrecisionOutcome* outcome)
-      : r_(r), policy_(policy), outcome_(outcome) {}
+  Lowering(Rewriter& r, const PrecisionPolicy& policy, PrecisionOutcome* outcome) : r_(r), policy_(policy), outcome_(outcome) {}
 
   Status Run() {
     TENON_ASSIGN_OR_RETURN(order_, r_.graph().TopologicalOrder());
@@ -214,8 +225,7 @@ class Lowering {
       r_.Refuse(fmt::format("types of {} do not fit", n.op));
       return;
     }
-    outcome_->lowered.push_back(
-        {n.name, n.op, r_.value(n.outputs[0]).name, DType::kBF16, kind_[Index(id)] == Kind::kWhite});
+    outcome_->lowered.push_back({n.name, n.op, r_.value(n.outputs[0]).name, DType::kBF16, kind_[Index(id)] == Kind::kWhite});
     for (size_t i = 0; i < n.outputs.size(); ++i) {
       if (n.outputs[i] != kNone) Define(n.outputs[i], outputs[i], id);
     }
