@@ -240,6 +240,7 @@ Status GraphReader::ReadKnownNode(onnx::NodeProto* proto, Scope* scope) {
   if (node.op == "ai.onnx.preview.FlexAttention") return ReadFlexAttention(*proto, &attributes, scope, &pending);
   TENON_RETURN_IF_ERROR(ReadBodies(&attributes, scope, &pending));
   TENON_RETURN_IF_ERROR(CreateOutputs(*proto, scope, &pending));
+  if (node.op == kGradientOp) return ReadGradient(scope, &pending);
   return AddUpgraded(&pending, scope);
 }
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -74,6 +75,9 @@ class GraphReader {
   Status InlineModifier(NodeAttributes* attributes, const std::string& name, const Pending& pending, Scope* scope,
                         ir::ValueId* value);
 
+  // graph_reader_gradient.cc
+  Status ReadGradient(Scope* scope, Pending* pending);
+
   // graph_reader_maps.cc
   Status ReadMapInput(const onnx::ValueInfoProto& input, Scope* scope);
   static bool ResolveMap(const std::string& name, const Scope& scope, ir::Node* node);
@@ -96,6 +100,8 @@ class GraphReader {
   std::vector<const onnx::FunctionProto*> active_functions_;
   int64_t nodes_ = 0;
 };
+
+inline constexpr std::string_view kGradientOp = "ai.onnx.preview.training.Gradient";
 
 /// "ai.onnx" and "" are the same domain.
 std::string CanonicalDomain(const std::string& domain);

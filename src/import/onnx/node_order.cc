@@ -20,13 +20,17 @@ namespace {
 
 void CollectFreeNames(const onnx::GraphProto& graph, Names* out);
 
-// Names that a node reads, those its bodies take from outside among them.
+// Names that a node reads, those its bodies take from outside among them. Gradient looks at the graph behind a name.
 void CollectUses(const onnx::NodeProto& node, Names* out) {
+  const bool names = node.op_type() == "Gradient" && node.domain() == "ai.onnx.preview.training";
   for (const std::string& name : node.input()) {
     if (!name.empty()) out->insert(name);
   }
   for (const onnx::AttributeProto& a : node.attribute()) {
     if (a.has_g()) CollectFreeNames(a.g(), out);
+    if (!names) continue;
+    if (!a.s().empty()) out->insert(a.s());
+    for (const std::string& name : a.strings()) out->insert(name);
   }
 }
 
