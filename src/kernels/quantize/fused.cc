@@ -113,7 +113,9 @@ Status InferQuantizedConv(const ShapeArgs& args) {
   TENON_RETURN_IF_ERROR(CheckTypes(args, p));
   ValueInfo operands[2] = {args.in[kFusedX], args.in[kFusedW]};
   for (ValueInfo& v : operands) v.dtype = DType::kF32;
-  TENON_RETURN_IF_ERROR(conv::InferFusedConv({args.attrs, operands, args.out}));
+  Attrs attrs = args.attrs;
+  attrs.Set("output_dtype", static_cast<int64_t>(DType::kF32));
+  TENON_RETURN_IF_ERROR(conv::InferFusedConv({attrs, operands, args.out}));
   args.out[0].dtype = p.output;
   const SymShape& y = args.out[0].shape;
   if (!y.has_rank()) return Status::Ok();
