@@ -6,6 +6,7 @@
 #include "kernels/attention/shape.h"
 #include "kernels/float_io.h"
 #include "kernels/kernel_util.h"
+#include "kernels/through_f32.h"
 
 namespace tenon::kernels::attention {
 namespace {

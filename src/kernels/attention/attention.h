@@ -21,7 +21,7 @@
 //     softcap (float, default 0: off)
 //     is_causal (int): 0 none; 1 key j is visible to query i iff j <= i; 2 iff j <= i + k_seq - q_seq (queries are the last ones)
 //     out_rank (int, default rank of q): 3 gives [batch, q_seq, num_heads * v_dim], 4 gives [batch, num_heads, q_seq, v_dim]
-//   f32 has fast rows; f16, bf16, f64 run by the reference.
+//   f32 has fast rows, f16 and bf16 go through them; f64 runs by the reference.
 //
 // Attention: inputs Q, K, V, attn_mask?, past_key?, past_value?, nonpad_kv_seqlen?; outputs Y, present_key?, present_value?,
 //   qk_matmul_output?; attributes as in ONNX. nonpad_kv_seqlen values outside [0, k_seq] are errors.

@@ -6,6 +6,7 @@
 #include "kernels/elementwise/chain_program.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/elementwise/scalar.h"
+#include "kernels/float_io.h"
 
 namespace tenon::kernels::elementwise {
 namespace {
@@ -153,13 +154,16 @@ Result<ChainProgram> ParseChain(const Attrs& attrs, int inputs) {
 Status InferChain(const ShapeArgs& args) {
   TENON_RETURN_IF_ERROR(ParseChain(args.attrs, static_cast<int>(args.in.size())).status());
   ValueInfo& out = args.out[0];
-  out.dtype = DType::kF32;
+  const DType type = args.in[0].dtype;
+  out.dtype = type == DType::kUndefined ? DType::kF32 : type;
   out.shape = args.in[0].shape;
   for (size_t i = 0; i < args.in.size(); ++i) {
     const ValueInfo& v = args.in[i];
     if (!v.present) return BadInput("ElementwiseChain: input {} is missing", i);
-    if (v.dtype != DType::kF32 && v.dtype != DType::kUndefined) {
-      return BadInput("ElementwiseChain: input {} has type {}; only float32 is allowed", i, DTypeName(v.dtype));
+    const bool served = v.dtype == DType::kF32 || v.dtype == DType::kBF16 || v.dtype == DType::kF16;
+    if (v.dtype != DType::kUndefined && (!served || (type != DType::kUndefined && v.dtype != type))) {
+      return BadInput("ElementwiseChain: input {} has type {}, input 0 {}; allowed: float32, float16, bfloat16, all the same", i,
+                      DTypeName(v.dtype), DTypeName(type));
     }
     if (i == 0) continue;
     TENON_ASSIGN_OR_RETURN(out.shape, BroadcastSym("ElementwiseChain", out.shape, v.shape));
@@ -169,7 +173,8 @@ Status InferChain(const ShapeArgs& args) {
 
 namespace {
 
-// One element at a time in double, rounded to float after each step as the separate operators would.
+// One element at a time in double, rounded to float after each step as the separate operators would; 16-bit types are rounded to
+// at the end only.
 class ChainReference final : public Kernel {
  public:
   explicit ChainReference(const ChainProgram& program) : program_(program) {}
@@ -182,7 +187,7 @@ class ChainReference final : public Kernel {
       TENON_ASSIGN_OR_RETURN(shape, BroadcastShapes("ElementwiseChain", shape, args.in[i].shape));
     }
     TENON_ASSIGN_OR_RETURN(void* data, OutputData(args, shape));
-    auto* out = static_cast<float*>(data);
+    const MutView out{args.in[0].dtype, shape, data, nullptr};
     BroadcastPlan plan;
     MakePlan({shapes, args.in.size()}, shape, &plan);
     ForEachRow(plan, 0, plan.total, [&](int64_t at, int64_t n, const int64_t* offsets) {
@@ -190,9 +195,9 @@ class ChainReference final : public Kernel {
         Word registers[kMaxChainInputs + kMaxChainSteps];
         for (size_t i = 0; i < args.in.size(); ++i) {
           const auto operand = static_cast<int>(i);
-          registers[i].f = args.in[i].Data<float>()[offsets[operand] + k * plan.inner_stride(operand)];
+          registers[i].f = LoadAt(args.in[i], offsets[operand] + k * plan.inner_stride(operand));
         }
-        out[at + k] = Evaluate(registers);
+        StoreAt(out, at + k, static_cast<double>(Evaluate(registers)));
       }
     });
     return Status::Ok();

@@ -1,4 +1,5 @@
-// ElementwiseChain in one pass: blocks of kBlock elements go through all steps while they are in L1.
+// ElementwiseChain in one pass: blocks of kBlock elements go through all steps while they are in L1; those of 16-bit types become
+// f32 first.
 #include "kernels/elementwise/blocks.h"
 #include "kernels/elementwise/chain_program.h"
 #include "kernels/elementwise/elementwise.h"
@@ -23,14 +24,11 @@ class ChainFast final : public Kernel {
     const size_t k = args.in.size();
     Shape shape = args.in[0].shape;
     const Shape* shapes[kMaxChainInputs];
-    const float* data[kMaxChainInputs];
     for (size_t i = 0; i < k; ++i) {
       shapes[i] = &args.in[i].shape;
-      data[i] = args.in[i].Data<float>();
       TENON_ASSIGN_OR_RETURN(shape, BroadcastShapes("ElementwiseChain", shape, args.in[i].shape));
     }
     TENON_ASSIGN_OR_RETURN(void* memory, OutputData(args, shape));
-    auto* out = static_cast<float*>(memory);
     BroadcastPlan plan;
     MakePlan({shapes, k}, shape, &plan);
     if (plan.total == 0) return Status::Ok();
@@ -39,14 +37,44 @@ class ChainFast final : public Kernel {
     bool scalar[kMaxChainInputs + kMaxChainSteps];
     SpreadScalars(blocks, scalar);
     args.team.ParallelFor(plan.total, grain_, [&](int64_t begin, int64_t end, int) {
-      alignas(64) float scratch[kMaxChainInputs * kBlockScratch];
-      ForEachBlock<float>(plan, blocks, data, begin, end, scratch,
-                          [&](int64_t at, int64_t n, const float* const* inputs) { RunBlock(inputs, scalar, n, out + at); });
+      if (args.in[0].dtype == DType::kF32) {
+        RunF32(args, plan, blocks, scalar, begin, end, static_cast<float*>(memory));
+      } else {
+        RunHalf(args, plan, blocks, scalar, begin, end, static_cast<uint16_t*>(memory));
+      }
     });
     return Status::Ok();
   }
 
  private:
+  void RunF32(const RunArgs& args, const BroadcastPlan& plan, const BlockPlan& blocks, const bool* scalar, int64_t begin,
+              int64_t end, float* out) const {
+    const float* data[kMaxChainInputs];
+    for (size_t i = 0; i < args.in.size(); ++i) data[i] = args.in[i].Data<float>();
+    alignas(64) float scratch[kMaxChainInputs * kBlockScratch];
+    ForEachBlock<float>(plan, blocks, data, begin, end, scratch,
+                        [&](int64_t at, int64_t n, const float* const* inputs) { RunBlock(inputs, scalar, n, out + at); });
+  }
+
+  void RunHalf(const RunArgs& args, const BroadcastPlan& plan, const BlockPlan& blocks, const bool* scalar, int64_t begin,
+               int64_t end, uint16_t* out) const {
+    const bool f16 = args.in[0].dtype == DType::kF16;
+    const auto widen = f16 ? table_.f16_to_f32 : table_.bf16_to_f32;
+    const auto narrow = f16 ? table_.f32_to_f16 : table_.f32_to_bf16;
+    const uint16_t* data[kMaxChainInputs];
+    for (size_t i = 0; i < args.in.size(); ++i) data[i] = args.in[i].Data<uint16_t>();
+    alignas(64) uint16_t scratch[kMaxChainInputs * kBlockScratch];
+    alignas(64) float wide[kMaxChainInputs + 1][kBlock];
+    const float* inputs[kMaxChainInputs];
+    for (int i = 0; i < program_.inputs; ++i) inputs[i] = wide[i];
+    ForEachBlock<uint16_t>(plan, blocks, data, begin, end, scratch, [&](int64_t at, int64_t n, const uint16_t* const* halves) {
+      for (int i = 0; i < program_.inputs; ++i) widen(halves[i], wide[i], scalar[i] ? 1 : n);
+      float* result = wide[kMaxChainInputs];
+      RunBlock(inputs, scalar, n, result);
+      narrow(result, out + at, n);
+    });
+  }
+
   static bool IsCostly(const ChainStep& s) {
     if (s.kind != ChainStep::Kind::kUnary) return s.binary == BinaryOp::kPow || s.binary == BinaryOp::kMod;
     switch (s.unary) {

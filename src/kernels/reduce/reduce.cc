@@ -5,6 +5,7 @@
 
 #include "kernels/kernel_util.h"
 #include "kernels/reduce/shape.h"
+#include "kernels/through_f32.h"
 
 namespace tenon::kernels::reduce {
 namespace {

@@ -6,6 +6,7 @@
 
 #include "kernels/element.h"
 #include "kernels/kernel_util.h"
+#include "kernels/through_f32.h"
 
 namespace tenon::kernels::resize {
 namespace {

@@ -7,6 +7,7 @@
 #include "kernels/float_io.h"
 #include "kernels/kernel_util.h"
 #include "kernels/reduce/inner.h"
+#include "kernels/through_f32.h"
 
 namespace tenon::kernels::softmax {
 namespace {
