@@ -47,6 +47,9 @@ class DataSet {
   /// `count` samples of made-up values (uniform in [0, 1), integers 0 or 1), symbols set to 1; the same for the same seed.
   static Result<std::unique_ptr<DataSet>> Random(const Session& session, size_t count, uint64_t seed = 42);
 
+  /// Samples at hand; `description` as Describe gives it.
+  static std::unique_ptr<DataSet> Of(std::vector<Sample> samples, const std::string& description);
+
   virtual ~DataSet() = default;
   virtual size_t size() const = 0;
   virtual bool has_labels() const = 0;

@@ -1,4 +1,4 @@
-// Made-up samples, for comparing two models when there is no data.
+// Samples that come from no file: made up, or given by the caller.
 #include <map>
 #include <random>
 
@@ -54,7 +54,25 @@ class RandomData final : public DataSet {
   uint64_t seed_;
 };
 
+class GivenData final : public DataSet {
+ public:
+  GivenData(std::vector<Sample> samples, std::string description)
+      : samples_(std::move(samples)), description_(std::move(description)) {}
+  size_t size() const override { return samples_.size(); }
+  bool has_labels() const override { return !samples_.empty() && samples_[0].labels.defined(); }
+  Result<Sample> Load(size_t i) override { return samples_[i]; }
+  std::string Describe() const override { return description_; }
+
+ private:
+  std::vector<Sample> samples_;
+  std::string description_;
+};
+
 }  // namespace
+
+std::unique_ptr<DataSet> DataSet::Of(std::vector<Sample> samples, const std::string& description) {
+  return std::make_unique<GivenData>(std::move(samples), description);
+}
 
 Result<std::unique_ptr<DataSet>> DataSet::Random(const Session& session, size_t count, uint64_t seed) {
   std::vector<Shape> shapes;

@@ -1,0 +1,169 @@
+#include "guard/compare.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "guard/slice.h"
+#include "guard/values.h"
+#include "runtime/open.h"
+
+namespace tenon::guard {
+
+using artifact::kAbsent;
+using artifact::Program;
+using artifact::Step;
+using artifact::ValueIndex;
+
+namespace {
+
+// What rounding alone explains, over one operator, with room for sums of thousands of terms.
+double BoundOfType(DType t) {
+  switch (t) {
+    case DType::kBF16: return 5e-2;
+    case DType::kF16: return 1e-2;
+    case DType::kI8:
+    case DType::kU8: return 2e-2;
+    case DType::kF32:
+    case DType::kF64:
+    case DType::kBool:
+    case DType::kI16:
+    case DType::kU16:
+    case DType::kI32:
+    case DType::kU32:
+    case DType::kI64:
+    case DType::kU64: return 1e-3;
+    default: return 0.2;   // eight bits of float and less
+  }
+}
+
+void CountNotFinite(const HostTensor& t, int64_t* nan, int64_t* infinite) {
+  if (t.is_sequence || !IsFloat(t.dtype)) return;
+  const auto values = Doubles(t);
+  if (!values) return;
+  for (const double v : *values) {
+    *nan += std::isnan(v) ? 1 : 0;
+    *infinite += std::isinf(v) ? 1 : 0;
+  }
+}
+
+// Constants stay readable although a session packs them: buffers that two programs hold are not given back.
+Result<std::unique_ptr<Session>> OpenProgram(const Program& program, const SessionOptions& options) {
+  artifact::Artifact artifact;
+  artifact.program = WithAllOutputs(program);
+  return runtime::OpenArtifact(std::move(artifact), options);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Comparer>> Comparer::Create(Program program, std::unique_ptr<Truth> truth, const CompareOptions& options) {
+  std::unique_ptr<Comparer> comparer(new Comparer(std::move(program), std::move(truth), options));
+  comparer->producers_ = Producers(comparer->program_);
+  TENON_ASSIGN_OR_RETURN(comparer->session_, OpenProgram(comparer->program_, options.session));
+  return comparer;
+}
+
+double Comparer::BoundOf(int step) const {
+  if (options_.bound > 0) return options_.bound;
+  double bound = 0;
+  const Step& s = program_.steps[static_cast<size_t>(step)];
+  for (const auto& list : {s.inputs, s.outputs}) {
+    for (const ValueIndex v : list) {
+      if (v != kAbsent) bound = std::max(bound, BoundOfType(program_.values[static_cast<size_t>(v)].dtype));
+    }
+  }
+  return bound;
+}
+
+void Comparer::AddRows(Comparison* comparison) const {
+  std::vector<KernelReport> kernels = session_->kernels();
+  size_t report = 0;
+  std::vector<double> bounds(program_.steps.size(), 0);
+  for (size_t s = 0; s < program_.steps.size(); ++s) {
+    const Step& step = program_.steps[s];
+    // Reports of bodies stand after that of their step.
+    while (report < kernels.size() && (kernels[report].node != step.name || kernels[report].op != step.op)) ++report;
+    bounds[s] = BoundOf(static_cast<int>(s));
+    for (const ValueIndex v : step.inputs) {   // rounding of earlier steps is not undone
+      const int producer = v == kAbsent ? -1 : producers_[static_cast<size_t>(v)];
+      if (producer >= 0) bounds[s] = std::max(bounds[s], bounds[static_cast<size_t>(producer)]);
+    }
+    for (size_t i = 0; i < step.outputs.size(); ++i) {
+      if (step.outputs[i] == kAbsent) continue;
+      OpComparison row;
+      row.step = static_cast<int>(s);
+      row.name = step.name;
+      row.type = step.op;
+      row.kernel = report < kernels.size() ? kernels[report].kernel : "";
+      row.value = program_.values[static_cast<size_t>(step.outputs[i])].name;
+      row.dtype = program_.values[static_cast<size_t>(step.outputs[i])].dtype;
+      row.truth_name = truth_->StepOf(row.value);
+      row.index = static_cast<int>(i);
+      row.bound = bounds[s];
+      comparison->ops.push_back(std::move(row));
+    }
+    ++report;
+  }
+}
+
+Status Comparer::RunSample(const Sample& sample) {
+  auto outputs = session_->Run(sample.inputs, options_.run);
+  if (!outputs.ok()) return std::move(outputs).TakeStatus().Within(sample.where);
+  values_.clear();
+  for (HostTensor& t : *outputs) values_.insert_or_assign(t.name, std::move(t));
+  TENON_RETURN_IF_ERROR(truth_->Use(sample, options_.run).Within(sample.where));
+  sample_ = &sample;
+  return Status::Ok();
+}
+
+Status Comparer::CompareRow(OpComparison* row) {
+  const auto own = values_.find(row->value);
+  if (own == values_.end()) return Status::Ok();
+  const HostTensor& value = own->second;
+  row->shape = value.shape;
+  CountNotFinite(value, &row->nan, &row->infinite);
+  TENON_ASSIGN_OR_RETURN(const auto truth, truth_->Find(row->value));
+  if (!truth) {
+    row->reason = "the other side has no value of this name";
+    return Status::Ok();
+  }
+  row->truth_dtype = truth->dtype;
+  if (value.is_sequence || truth->is_sequence) {
+    row->reason = "a sequence";
+    return Status::Ok();
+  }
+  const auto errors = CompareValues(ViewOf(value), ViewOf(*truth));
+  if (!errors.ok()) {
+    row->reason = errors.status().message();
+    const auto& outputs = program_.outputs;
+    row->bad |= errors.status().code() == Code::kBadInput && std::any_of(outputs.begin(), outputs.end(), [&](ValueIndex v) {
+                  return program_.values[static_cast<size_t>(v)].name == row->value;
+                });
+    return Status::Ok();
+  }
+  row->errors = row->compared ? Worse(row->errors, *errors) : *errors;
+  row->compared = true;
+  row->bad |= row->errors.Score() > row->bound;
+  return Status::Ok();
+}
+
+Result<Comparison> Comparer::Compare(DataSet& data, std::span<const size_t> samples) {
+  Comparison comparison;
+  AddRows(&comparison);
+  for (const size_t i : samples) {
+    TENON_ASSIGN_OR_RETURN(const Sample sample, data.Load(i));
+    TENON_RETURN_IF_ERROR(RunSample(sample));
+    for (OpComparison& row : comparison.ops) TENON_RETURN_IF_ERROR(CompareRow(&row));
+    ++comparison.samples;
+  }
+  for (size_t i = 0; i < comparison.ops.size(); ++i) {
+    const OpComparison& row = comparison.ops[i];
+    comparison.compared += row.compared ? 1 : 0;
+    if (row.bad && comparison.first_bad < 0) comparison.first_bad = static_cast<int>(i);
+    const bool not_finite = row.compared ? row.errors.overflow() : row.nan + row.infinite > 0;
+    if (not_finite && comparison.first_not_finite < 0) comparison.first_not_finite = static_cast<int>(i);
+  }
+  sample_ = nullptr;
+  return comparison;
+}
+
+}  // namespace tenon::guard
