@@ -8,6 +8,7 @@
 
 #include "passes/pass.h"
 #include "passes/permutation.h"
+#include "passes/quantized.h"
 
 namespace tenon::passes {
 
@@ -85,15 +86,18 @@ bool Finish(Rewriter& r, Layouts& l, NodeId id, std::string_view op, const std::
 
 bool TurnConv(Rewriter& r, Layouts& l, NodeId id) {
   const std::string& name = r.node(id).op;
-  const std::string op = name.substr(0, 5) == "Fused" ? name : "Fused" + name;
+  const bool quantized = name == "QuantizedConv";
+  const std::string op = quantized || name.substr(0, 5) == "Fused" ? name : "Fused" + name;
+  const size_t residual = quantized ? 4 : 3;
   const int rank = r.RankOf(r.In(id, 0));
   const DType type = r.TypeOf(r.In(id, 0));
-  if (rank < 3 || rank > 5 || IsChannelsLast(r, id) || (type != DType::kF32 && type != DType::kBF16)) return false;
+  if (rank < 3 || rank > 5 || IsChannelsLast(r, id)) return false;
+  if (!quantized && type != DType::kF32 && type != DType::kBF16) return false;
   Attrs attrs = r.node(id).attrs;
   attrs.Set(std::string(kLayoutAttr), std::string("NHWC"));
   std::vector<ValueId> inputs = r.node(id).inputs;
   inputs[0] = l.Last(inputs[0], id);
-  if (inputs.size() > 3 && inputs[3] != kNone) inputs[3] = l.Last(inputs[3], id);
+  if (inputs.size() > residual && inputs[residual] != kNone) inputs[residual] = l.Last(inputs[residual], id);
   // Only the oracle may serve this one; turning around it would cost without a gain.
   if (!l.FastKernelExists(op, attrs, inputs)) return false;
   return Finish(r, l, id, op, inputs, attrs);
@@ -128,6 +132,16 @@ bool TurnElementwise(Rewriter& r, Layouts& l, NodeId id) {
     inputs.push_back(v == kNone ? kNone : l.Broadcast(v, rank, id));
     if (v != kNone && inputs.back() == kNone) return false;
   }
+  return Finish(r, l, id, r.node(id).op, inputs, r.node(id).attrs);
+}
+
+// One scale for the whole tensor has no place in the layout. A quantiser goes where its reader wants it: before the picture is
+// turned there are four times the bytes.
+bool TurnQuantizer(Rewriter& r, Layouts& l, NodeId id) {
+  const ValueId x = r.In(id, 0);
+  if (r.RankOf(x) < 3 || !l.Native(x) || !QuantisationOf(r, id)) return false;
+  std::vector<ValueId> inputs = r.node(id).inputs;
+  inputs[0] = l.Last(x, id);
   return Finish(r, l, id, r.node(id).op, inputs, r.node(id).attrs);
 }
 
@@ -284,6 +298,9 @@ struct Row {
 constexpr Row kRows[] = {
     {"Conv", TurnConv},
     {"FusedConv", TurnConv},
+    {"QuantizedConv", TurnConv},
+    {"QuantizeLinear", TurnQuantizer},
+    {"DequantizeLinear", TurnQuantizer},
     {"ConvTranspose", TurnConv},
     {"FusedConvTranspose", TurnConv},
     {"MaxPool", TurnPool},

@@ -102,7 +102,11 @@ struct Int8Product::Part {
 
 Int8Product::Int8Product(const Int8Kernels& kernels, hw::IsaMask isa, const Int8Packed& packed, const Int8Walk& walk,
                          std::vector<int64_t> tap_offsets, int64_t input_bytes, int threads)
-    : kernels_(&kernels), floats_(&Select(isa)), walk_(walk), tap_offsets_(std::move(tap_offsets)), threads_(std::max(1, threads)) {
+    : kernels_(&kernels),
+      floats_(&Select(isa)),
+      walk_(walk),
+      tap_offsets_(std::move(tap_offsets)),
+      threads_(std::max(1, threads)) {
   const Int8Panels panels(kernels, packed.n());
   if (panels.count == 0 || walk_.planes * walk_.rows == 0) return;
   max_rows_ = kernels.max_rows[panels.vectors(0)];
@@ -116,7 +120,8 @@ Int8Product::Int8Product(const Int8Kernels& kernels, hw::IsaMask isa, const Int8
   tile_bytes_ = RoundUp(height_ * row_bytes, 64) + 64;
   const int64_t b_bytes = packed.group_bytes();
   const int64_t tile_input = std::max<int64_t>(1, std::min(height_ * row_bytes, input_bytes / tiles_));
-  block_ = std::clamp<int64_t>((b_bytes <= kSmallB ? kSmallBlock : kBlock) / (walk_.copies ? tile_bytes_ : tile_input), 2, kMaxBlock);
+  block_ =
+      std::clamp<int64_t>((b_bytes <= kSmallB ? kSmallBlock : kBlock) / (walk_.copies ? tile_bytes_ : tile_input), 2, kMaxBlock);
   block_ = std::min(RoundUp(block_, kernels.max_tiles), RoundUp(tiles_, kernels.max_tiles));
   slot_bytes_ = static_cast<size_t>(RoundUp(block_ * static_cast<int64_t>(sizeof(TileRef)), 64) + block_ * tile_bytes_);
   work_ = walk_.planes * walk_.PlaneRows() * packed.groups() * packed.n() * std::max<int64_t>(1, packed.taps() * packed.depth());
@@ -166,47 +171,52 @@ void Int8Product::Prepare(const Part& part, int64_t group, int64_t first, int64_
   }
 }
 
-void Int8Product::FinishTile(const Part& part, const TileRef& ref, int64_t channel, int64_t n, int64_t columns,
-                             int32_t* sums) const {
-  const Int8Finish& all = part.o.finish;
+void FinishInt8(const Int8Kernels& kernels, const MicroKernels& floats, const Int8Finish& all, const Clamp& clamp, int64_t row,
+                int64_t rows, int64_t column, int64_t n, int32_t* sums, int64_t sums_stride) {
   Int8Finish f = all;
-  f.sums_stride = columns;
+  f.sums = sums;
+  f.sums_stride = sums_stride;
+  f.rows = rows;
   f.n = n;
-  f.offset = all.offset + channel;
-  f.b_zero = all.b_zero != nullptr ? all.b_zero + channel : nullptr;
-  f.scale = all.scale + channel;
-  f.bias = all.bias != nullptr ? all.bias + channel : nullptr;
-  f.lo = part.clamp.lo;
-  f.hi = part.clamp.hi;
+  f.offset = all.offset + column;
+  f.b_zero = all.b_zero != nullptr ? all.b_zero + column : nullptr;
+  f.scale = all.scale + column;
+  f.bias = all.bias != nullptr ? all.bias + column : nullptr;
+  f.lo = clamp.lo;
+  f.hi = clamp.hi;
+  f.y = static_cast<std::byte*>(all.y) + (row * all.y_stride + column) * SizeOf(all.kind);
+  if (all.residual != nullptr) {
+    f.residual = static_cast<const std::byte*>(all.residual) + (row * all.residual_stride + column) * SizeOf(all.residual_kind);
+  }
+  if (!clamp.needs_rest) {
+    kernels.finish(f);
+    return;
+  }
+  Int8Finish g = f;
+  g.kind = Int8Kind::kF32;
+  const bool direct = all.kind == Int8Kind::kF32;
+  if (!direct) {
+    g.y = f.sums;
+    g.y_stride = sums_stride;
+  }
+  kernels.finish(g);
+  floats.activate(clamp.rest, static_cast<float*>(g.y), rows, n, g.y_stride);
+  if (!direct) kernels.convert(f);
+}
+
+void Int8Product::FinishTile(const Part& part, const TileRef& ref, int64_t channel, int64_t n, int64_t columns, int32_t* sums,
+                             const int32_t* row_sums) const {
+  Int8Finish all = part.o.finish;
   const int64_t plane_first = ref.plane * walk_.PlaneRows();
   for (int64_t r = 0; r < ref.count;) {
     const int64_t line = (ref.row + r) / walk_.pitch;
     const int64_t column = (ref.row + r) % walk_.pitch;
     const int64_t run = std::min(ref.count - r, walk_.pitch - column);
-    f.rows = std::min(run, walk_.valid - column);
-    if (f.rows > 0) {
-      const int64_t row = plane_first + line * walk_.valid + column;
-      f.sums = sums + r * columns;
-      f.row_sums = all.row_sums != nullptr ? all.row_sums + r : nullptr;
-      f.y = static_cast<std::byte*>(all.y) + (row * all.y_stride + channel) * SizeOf(all.kind);
-      if (all.residual != nullptr) {
-        f.residual = static_cast<const std::byte*>(all.residual) +
-                     (row * all.residual_stride + channel) * SizeOf(all.residual_kind);
-      }
-      if (!part.clamp.needs_rest) {
-        kernels_->finish(f);
-      } else {
-        Int8Finish g = f;
-        g.kind = Int8Kind::kF32;
-        const bool direct = all.kind == Int8Kind::kF32;
-        if (!direct) {
-          g.y = f.sums;
-          g.y_stride = columns;
-        }
-        kernels_->finish(g);
-        floats_->activate(part.clamp.rest, static_cast<float*>(g.y), f.rows, n, g.y_stride);
-        if (!direct) kernels_->convert(f);
-      }
+    const int64_t rows = std::min(run, walk_.valid - column);
+    all.row_sums = row_sums + r;
+    if (rows > 0) {
+      FinishInt8(*kernels_, *floats_, all, part.clamp, plane_first + line * walk_.valid + column, rows, channel, n,
+                 sums + r * columns, columns);
     }
     r += run;
   }
@@ -216,14 +226,14 @@ void Int8Product::Panel(const Part& part, int64_t group, int64_t p, int64_t coun
   const Int8Panels panels(*kernels_, part.packed.n());
   const int64_t column = panels.first_vector(p) * kernels_->lanes;
   const int64_t columns = panels.vectors(p) * kernels_->lanes;
-  alignas(64) int32_t sums[kInt8MaxTiles * kInt8MaxRows * kInt8MaxColumns];
-  int32_t row_sums[kInt8MaxRows];
+  // Two sets of sums: what becomes of one is computed while the next is still being multiplied.
+  constexpr int kSet = kInt8MaxTiles * kInt8MaxRows * kInt8MaxColumns;
+  alignas(64) int32_t sums[2][kSet];
   Int8Tile t{};
   t.taps = part.packed.taps();
   t.depth = part.packed.depth();
   t.b = part.packed.data() + group * part.packed.group_bytes() + column * part.packed.taps() * part.packed.stored_depth();
   t.columns = static_cast<int>(columns);
-  t.sums = sums;
   const Int8TileKernel kernel = kernels_->tile[part.o.a_signed ? 1 : 0][panels.vectors(p)];
   const int64_t n = std::min(columns, part.packed.n() - column);
   const int64_t channel = group * part.packed.n() + column;
@@ -232,29 +242,29 @@ void Int8Product::Panel(const Part& part, int64_t group, int64_t p, int64_t coun
     t.a_stride[slot] = ref.copied ? t.taps * part.packed.stored_depth() : walk_.row_stride;
     t.tap_offsets[slot] = ref.copied ? copy_offsets_.data() : tap_offsets_.data();
   };
-  for (int64_t i = 0; i < count; i += t.tiles) {
-    t.tiles = static_cast<int>(std::min<int64_t>(kernels_->max_tiles, count - i));
+  const auto finish = [&](int64_t first, int64_t tiles, int32_t* set) {
+    int32_t row_sums[kInt8MaxRows];
+    for (int64_t j = 0; j < tiles; ++j) {
+      const TileRef& ref = refs[first + j];
+      if (part.o.finish.b_zero != nullptr) {
+        bind(0, ref);
+        t.rows = ref.count;
+        kernels_->row_sums(t, part.o.a_signed, row_sums);
+      }
+      FinishTile(part, ref, channel, n, columns, set + j * kInt8MaxRows * columns, row_sums);
+    }
+  };
+  const int64_t step = kernels_->max_tiles;
+  for (int64_t i = 0; i < count; i += step) {
+    t.tiles = static_cast<int>(std::min(step, count - i));
     for (int64_t j = 0; j < t.tiles; ++j) bind(j, refs[i + j]);
     t.rows = refs[i].count;
+    t.sums = sums[i / step % 2];
     kernel(t);
-    for (int64_t j = 0; j < t.tiles; ++j) {
-      const TileRef& ref = refs[i + j];
-      if (part.o.finish.b_zero != nullptr) {
-        Int8Tile one = t;
-        one.a[0] = t.a[j];
-        one.a_stride[0] = t.a_stride[j];
-        one.tap_offsets[0] = t.tap_offsets[j];
-        one.rows = ref.count;
-        kernels_->row_sums(one, part.o.a_signed, row_sums);
-        Int8Operands with = part.o;
-        with.finish.row_sums = row_sums;
-        const Part again{part.packed, with, part.clamp, 0, 0, 0, 0};
-        FinishTile(again, ref, channel, n, columns, sums + j * kInt8MaxRows * columns);
-      } else {
-        FinishTile(part, ref, channel, n, columns, sums + j * kInt8MaxRows * columns);
-      }
-    }
+    if (i > 0) finish(i - step, step, sums[(i / step + 1) % 2]);
   }
+  const int64_t last = (count - 1) / step * step;
+  finish(last, count - last, sums[last / step % 2]);
 }
 
 void Int8Product::RunTiles(const Part& part, std::byte* scratch) const {

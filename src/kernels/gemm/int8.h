@@ -35,7 +35,7 @@ struct Int8Weights {
   const uint8_t* b = nullptr;
   bool is_unsigned = false;
   int64_t groups = 1, group_stride = 0;
-  int64_t n = 0, n_stride = 1;           ///< of one group
+  int64_t n = 0, n_stride = 1;  ///< of one group
   int64_t taps = 1, tap_stride = 0;
   int64_t outer = 1, outer_stride = 0;
   int64_t inner = 0, inner_stride = 1;
@@ -49,10 +49,10 @@ class Int8Packed {
   static Result<Int8Packed> Make(const Int8Kernels& kernels, const Int8Weights& weights);
 
   int64_t groups() const { return groups_; }
-  int64_t n() const { return n_; }               ///< columns of one group
+  int64_t n() const { return n_; }  ///< columns of one group
   int64_t taps() const { return taps_; }
-  int64_t depth() const { return depth_; }       ///< of one tap, bytes of A
-  int64_t stored_depth() const { return stored_; }   ///< of one tap, rounded up to k_unit
+  int64_t depth() const { return depth_; }  ///< of one tap, bytes of A
+  int64_t stored_depth() const { return stored_; }  ///< of one tap, rounded up to k_unit
   int64_t group_bytes() const { return group_bytes_; }
   const int8_t* data() const { return static_cast<const int8_t*>(buffer_->data()); }
   /// Sum of each column, groups * n of them.
@@ -69,15 +69,16 @@ class Int8Packed {
 /// row % pitch < valid exist. Plane p starts at its three coordinates times `plane_strides`.
 struct Int8Walk {
   int64_t planes = 1, rows = 0, pitch = 1, valid = 1;
-  int64_t extents[2] = {1, 1};             ///< of the two inner coordinates of a plane
+  int64_t extents[2] = {1, 1};  ///< of the two inner coordinates of a plane
   int64_t plane_strides[3] = {0, 0, 0};
   int64_t row_stride = 0;
-  bool copies = false;                     ///< one plane, whose tiles are laid out by Int8Gather
+  bool copies = false;  ///< one plane, whose tiles are laid out by Int8Gather
 
   int64_t PlaneRows() const { return rows / pitch * valid + std::min(rows % pitch, valid); }
 };
 
-/// Lays windows out where a walk copies: row i at to + i * (stored depth). What is between depth and stored depth may be anything.
+/// Lays windows out where a walk copies: row i at to + i * (stored depth). What is between depth and stored depth may be
+/// anything.
 class Int8Gather {
  public:
   virtual ~Int8Gather() = default;
@@ -86,13 +87,17 @@ class Int8Gather {
 
 struct Int8Operands {
   const uint8_t* a = nullptr;
-  const uint8_t* a_end = nullptr;          ///< nothing from here on may be read
+  const uint8_t* a_end = nullptr;  ///< nothing from here on may be read
   bool a_signed = false;
-  int64_t group_step = 0;                  ///< bytes from group to group of A
-  const Int8Gather* gather = nullptr;      ///< where the walk copies
-  Int8Finish finish{};                     ///< everything per column or for the whole of Y; the rest is set tile by tile
-  Activation activation;                   ///< replaces finish.lo and hi
+  int64_t group_step = 0;  ///< bytes from group to group of A
+  const Int8Gather* gather = nullptr;  ///< where the walk copies
+  Int8Finish finish{};  ///< everything per column or for the whole of Y; the rest is set tile by tile
+  Activation activation;  ///< replaces finish.lo and hi
 };
+
+/// rows x n sums, of rows [row, row + rows) and columns [column, column + n) of Y, become results. `all` is for the whole of Y.
+void FinishInt8(const Int8Kernels& kernels, const MicroKernels& floats, const Int8Finish& all, const Clamp& clamp, int64_t row,
+                int64_t rows, int64_t column, int64_t n, int32_t* sums, int64_t sums_stride);
 
 class Int8Product {
  public:
@@ -111,16 +116,17 @@ class Int8Product {
   void RunTiles(const Part& part, std::byte* scratch) const;
   void Prepare(const Part& part, int64_t group, int64_t first, int64_t count, TileRef* refs, uint8_t* copies) const;
   void Panel(const Part& part, int64_t group, int64_t p, int64_t count, const TileRef* refs) const;
-  void FinishTile(const Part& part, const TileRef& ref, int64_t channel, int64_t n, int64_t columns, int32_t* sums) const;
+  void FinishTile(const Part& part, const TileRef& ref, int64_t channel, int64_t n, int64_t columns, int32_t* sums,
+                  const int32_t* row_sums) const;
   int64_t TilesOfPlane() const;
 
   const Int8Kernels* kernels_ = nullptr;
   const MicroKernels* floats_ = nullptr;
   Int8Walk walk_;
   std::vector<int64_t> tap_offsets_, copy_offsets_;
-  int64_t furthest_ = 0;          ///< of tap_offsets_, with the depth
+  int64_t furthest_ = 0;  ///< of tap_offsets_, with the depth
   int threads_ = 1;
-  int64_t max_rows_ = 1, height_ = 1;   ///< rows of the tallest tile
+  int64_t max_rows_ = 1, height_ = 1;  ///< rows of the tallest tile
   int64_t tiles_ = 0, block_ = 1, tile_bytes_ = 0;
   int64_t work_ = 0, a_bytes_ = 0;
   size_t slot_bytes_ = 0;

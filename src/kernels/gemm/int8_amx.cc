@@ -30,10 +30,12 @@ void End() {
   _tile_release();
 }
 
-#define TENON_TDP(c, a, b)                          \
-  do {                                              \
-    if constexpr (kSigned) _tile_dpbssd(c, a, b);   \
-    else _tile_dpbusd(c, a, b);                     \
+#define TENON_TDP(c, a, b)   \
+  do {                       \
+    if constexpr (kSigned)   \
+      _tile_dpbssd(c, a, b); \
+    else                     \
+      _tile_dpbusd(c, a, b); \
   } while (0)
 
 template <bool kSigned, int kVectors, int kTiles>
@@ -72,8 +74,10 @@ void Product(const Int8Tile& t) {
 
 template <bool kSigned, int kVectors>
 void TileKernel(const Int8Tile& t) {
-  if (t.tiles == 2) Product<kSigned, kVectors, 2>(t);
-  else Product<kSigned, kVectors, 1>(t);
+  if (t.tiles == 2)
+    Product<kSigned, kVectors, 2>(t);
+  else
+    Product<kSigned, kVectors, 1>(t);
 }
 
 }  // namespace

@@ -84,24 +84,36 @@ struct Mask {
   int count;
   __m256i lanes;
 };
-inline VI LoadI(const int32_t* p, Mask m) { return _mm256_maskload_epi32(p, m.lanes); }
-inline VF LoadF(const float* p, Mask m) { return _mm256_maskload_ps(p, m.lanes); }
+inline VI LoadI(const int32_t* p, Mask m) {
+  return _mm256_maskload_epi32(p, m.lanes);
+}
+inline VF LoadF(const float* p, Mask m) {
+  return _mm256_maskload_ps(p, m.lanes);
+}
 inline __m128i LoadBytes(const uint8_t* p, Mask m) {
   if (m.count == kLanes) return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
   uint64_t eight = 0;
   std::memcpy(&eight, p, static_cast<unsigned>(m.count));
   return _mm_cvtsi64_si128(static_cast<int64_t>(eight));
 }
-inline VI LoadU8(const uint8_t* p, Mask m) { return _mm256_cvtepu8_epi32(LoadBytes(p, m)); }
-inline VI LoadI8(const uint8_t* p, Mask m) { return _mm256_cvtepi8_epi32(LoadBytes(p, m)); }
+inline VI LoadU8(const uint8_t* p, Mask m) {
+  return _mm256_cvtepu8_epi32(LoadBytes(p, m));
+}
+inline VI LoadI8(const uint8_t* p, Mask m) {
+  return _mm256_cvtepi8_epi32(LoadBytes(p, m));
+}
 inline VF LoadBF16(const uint16_t* p, Mask m) {
   uint16_t words[kLanes] = {};
   std::memcpy(words, p, static_cast<unsigned>(m.count) * 2);
   const __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(words)));
   return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
 }
-inline void StoreI(int32_t* p, VI v, Mask m) { _mm256_maskstore_epi32(p, m.lanes, v); }
-inline void StoreF(float* p, VF v, Mask m) { _mm256_maskstore_ps(p, m.lanes, v); }
+inline void StoreI(int32_t* p, VI v, Mask m) {
+  _mm256_maskstore_epi32(p, m.lanes, v);
+}
+inline void StoreF(float* p, VF v, Mask m) {
+  _mm256_maskstore_ps(p, m.lanes, v);
+}
 // Values fit the narrow type: the low halves are gathered without saturation.
 inline void StoreWord(uint16_t* p, VI v, Mask m) {
   const __m256i low = _mm256_and_si256(v, _mm256_set1_epi32(0xFFFF));
@@ -121,27 +133,61 @@ inline void StoreByte(uint8_t* p, VI v, Mask m) {
   const int64_t eight = _mm_cvtsi128_si64(bytes);
   std::memcpy(p, &eight, static_cast<unsigned>(m.count));
 }
-inline VI SetI(int32_t v) { return _mm256_set1_epi32(v); }
-inline VF SetF(float v) { return _mm256_set1_ps(v); }
-inline VI AddI(VI a, VI b) { return _mm256_add_epi32(a, b); }
-inline VI SubI(VI a, VI b) { return _mm256_sub_epi32(a, b); }
-inline VI MulI(VI a, VI b) { return _mm256_mullo_epi32(a, b); }
-inline VI AndI(VI a, VI b) { return _mm256_and_si256(a, b); }
+inline VI SetI(int32_t v) {
+  return _mm256_set1_epi32(v);
+}
+inline VF SetF(float v) {
+  return _mm256_set1_ps(v);
+}
+inline VI AddI(VI a, VI b) {
+  return _mm256_add_epi32(a, b);
+}
+inline VI SubI(VI a, VI b) {
+  return _mm256_sub_epi32(a, b);
+}
+inline VI MulI(VI a, VI b) {
+  return _mm256_mullo_epi32(a, b);
+}
+inline VI AndI(VI a, VI b) {
+  return _mm256_and_si256(a, b);
+}
 template <int kBits>
 inline VI ShiftRight(VI a) {
   return _mm256_srli_epi32(a, kBits);
 }
-inline VF ToFloat(VI a) { return _mm256_cvtepi32_ps(a); }
-inline VI ToInt(VF a) { return _mm256_cvtps_epi32(a); }
-inline VI Bits(VF a) { return _mm256_castps_si256(a); }
-inline VF MulF(VF a, VF b) { return _mm256_mul_ps(a, b); }
-inline VF AddF(VF a, VF b) { return _mm256_add_ps(a, b); }
-inline VF SubF(VF a, VF b) { return _mm256_sub_ps(a, b); }
-inline VF FmaF(VF a, VF b, VF c) { return _mm256_fmadd_ps(a, b, c); }
-inline VF MinF(VF a, VF b) { return _mm256_min_ps(a, b); }
-inline VF MaxF(VF a, VF b) { return _mm256_max_ps(a, b); }
-inline VF RoundF(VF a) { return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
-inline VF ZeroNan(VF a) { return _mm256_and_ps(a, _mm256_cmp_ps(a, a, _CMP_ORD_Q)); }
+inline VF ToFloat(VI a) {
+  return _mm256_cvtepi32_ps(a);
+}
+inline VI ToInt(VF a) {
+  return _mm256_cvtps_epi32(a);
+}
+inline VI Bits(VF a) {
+  return _mm256_castps_si256(a);
+}
+inline VF MulF(VF a, VF b) {
+  return _mm256_mul_ps(a, b);
+}
+inline VF AddF(VF a, VF b) {
+  return _mm256_add_ps(a, b);
+}
+inline VF SubF(VF a, VF b) {
+  return _mm256_sub_ps(a, b);
+}
+inline VF FmaF(VF a, VF b, VF c) {
+  return _mm256_fmadd_ps(a, b, c);
+}
+inline VF MinF(VF a, VF b) {
+  return _mm256_min_ps(a, b);
+}
+inline VF MaxF(VF a, VF b) {
+  return _mm256_max_ps(a, b);
+}
+inline VF RoundF(VF a) {
+  return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+inline VF ZeroNan(VF a) {
+  return _mm256_and_ps(a, _mm256_cmp_ps(a, a, _CMP_ORD_Q));
+}
 inline VI QuietNan(VF a, VI bits) {
   return _mm256_blendv_epi8(bits, _mm256_set1_epi32(0x7FC0), _mm256_castps_si256(_mm256_cmp_ps(a, a, _CMP_UNORD_Q)));
 }

@@ -7,8 +7,8 @@ constexpr bool IsByte(Int8Kind kind) {
 inline VF LoadResidual(const Int8Finish& f, int64_t at, Mask m) {
   const auto* bytes = static_cast<const uint8_t*>(f.residual) + at;
   switch (f.residual_kind) {
-    case Int8Kind::kU8: return MulF(SubF(ToFloat(LoadU8(bytes, m)), SetF(f.residual_zero)), SetF(f.residual_scale));
-    case Int8Kind::kI8: return MulF(SubF(ToFloat(LoadI8(bytes, m)), SetF(f.residual_zero)), SetF(f.residual_scale));
+    case Int8Kind::kU8: return ToFloat(LoadU8(bytes, m));
+    case Int8Kind::kI8: return ToFloat(LoadI8(bytes, m));
     case Int8Kind::kBF16: return LoadBF16(static_cast<const uint16_t*>(f.residual) + at, m);
     default: return LoadF(static_cast<const float*>(f.residual) + at, m);
   }
@@ -54,10 +54,13 @@ void FinishAs(const Int8Finish& f) {
       VF v = FmaF(ToFloat(sum), scale, bias);
       if constexpr (!kPlain) {
         if (f.through_grid) {
-          v = RoundF(ZeroNan(MulF(v, SetF(f.grid_inverse))));
+          v = RoundF(ZeroNan(v));
           v = MulF(MinF(SetF(f.grid_high), MaxF(SetF(f.grid_low), v)), SetF(f.grid_scale));
         }
-        if (f.residual != nullptr) v = AddF(v, LoadResidual(f, r * f.residual_stride + c, m));
+        if (f.residual != nullptr) {
+          const VF addend = LoadResidual(f, r * f.residual_stride + c, m);
+          v = AddF(FmaF(addend, SetF(f.residual_scale), v), SetF(f.residual_shift));
+        }
       }
       v = MinF(SetF(f.hi), MaxF(SetF(f.lo), v));
       StoreAs<kKind>(f, r * f.y_stride + c, v, m);

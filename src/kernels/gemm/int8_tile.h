@@ -1,5 +1,5 @@
-// The contract of the byte micro-kernels: a tile of int32 sums, and what becomes of them. Plain types only, because files compiled
-// for an instruction set include it.
+// The contract of the byte micro-kernels: a tile of int32 sums, and what becomes of them. Plain types only, because files
+// compiled for an instruction set include it.
 #ifndef TENON_KERNELS_GEMM_INT8_TILE_H_
 #define TENON_KERNELS_GEMM_INT8_TILE_H_
 
@@ -12,8 +12,8 @@ inline constexpr int kInt8MaxTiles = 2;      ///< tiles of one call
 inline constexpr int kInt8MaxColumns = 64;   ///< of a panel
 
 /// sums[t][r][c] = sum over taps p and depth k of A[t][r][p][k] * B[p][k][c], exact in int32.
-/// A[t][r][p] starts at a[t] + tap_offsets[p] + r * a_stride; B goes on from tap to tap. A is read up to `k_unit` - 1 bytes beyond
-/// the depth, and for the rows up to the number told to `begin`; B has zeros there.
+/// A[t][r][p] starts at a[t] + tap_offsets[p] + r * a_stride; B goes on from tap to tap. A is read up to `k_unit` - 1 bytes
+/// beyond the depth, and for the rows up to the number told to `begin`; B has zeros there.
 struct Int8Tile {
   const uint8_t* a[kInt8MaxTiles];
   int64_t a_stride[kInt8MaxTiles];
@@ -30,7 +30,8 @@ struct Int8Tile {
 /// What residuals and results are.
 enum class Int8Kind : int { kF32 = 0, kBF16, kU8, kI8, kI32 };
 
-/// y = to(act(round_to_grid(float(sum + offset - row_sum * b_zero) * scale + bias) + residual)), for rows x n sums in place.
+/// y = to(clamp(grid(float(sum + offset - row_sum * b_zero) * scale + bias) + residual)), for rows x n sums. Callers fold the
+/// steps of the grid and of y into the scales, so that no division is left.
 struct Int8Finish {
   int32_t* sums;               ///< also where f32 values wait for an activation that is no clamp
   int64_t sums_stride;
@@ -38,20 +39,21 @@ struct Int8Finish {
   const int32_t* offset;       ///< [n]
   const int32_t* b_zero;       ///< [n], or null: all are 0
   const int32_t* row_sums;     ///< [rows] of A, only with b_zero
-  const float* scale;          ///< [n]
+  const float* scale;          ///< [n], in steps of the grid if there is one
   const float* bias;           ///< [n] or null
-  bool through_grid;           ///< the sum is first rounded to a grid: v = clamp(round(v * grid_inverse), low, high) * grid_scale
-  float grid_inverse, grid_scale, grid_low, grid_high;
+  bool through_grid;           ///< v = clamp(round(v), grid_low, grid_high) * grid_scale
+  float grid_scale, grid_low, grid_high;
   const void* residual;        ///< null: none
   Int8Kind residual_kind;
   int64_t residual_stride;     ///< elements, as y_stride
-  float residual_scale, residual_zero;   ///< of bytes
+  float residual_scale, residual_shift;   ///< it counts as residual * scale + shift
   float lo, hi;
   void* y;
   Int8Kind kind;
   int64_t y_stride;
   float y_inverse;             ///< bytes: y = saturate(round(v * y_inverse) + y_zero)
   int32_t y_zero;
+  bool finite;                 ///< scales and bias are numbers
 };
 
 using Int8TileKernel = void (*)(const Int8Tile&);

@@ -286,6 +286,7 @@ constexpr auto MakeNchwAvx512 = NchwKernel<&kPoolAvx512>::Make;
 constexpr auto MakeNhwcAvx2 = MakeParam<PoolParams, ParsePool, RunNhwc<&kPoolAvx2>>;
 constexpr auto MakeNhwcAvx512 = MakeParam<PoolParams, ParsePool, RunNhwc<&kPoolAvx512>>;
 constexpr auto MakeIndexed = MakeParam<PoolParams, ParsePool, RunIndexed>;
+constexpr auto MakeNhwcBytes = MakeParam<PoolParams, ParsePool, RunNhwcBytes>;
 constexpr auto MakePoolReference = MakeParam<PoolParams, ParsePool, RunPoolReference>;
 constexpr auto MakeGlobalAvx2 = MakeParam<GlobalParams, ParseGlobal, RunGlobal<&reduce::kReduceAvx2>>;
 constexpr auto MakeGlobalAvx512 = MakeParam<GlobalParams, ParseGlobal, RunGlobal<&reduce::kReduceAvx512>>;

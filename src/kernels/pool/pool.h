@@ -66,6 +66,10 @@ Shape PooledShape(const PoolParams& params, const Shape& x, const Axis* axes);
 Status InferPool(const ShapeArgs& args, std::string_view op);
 Status InferGlobal(const ShapeArgs& args);
 
+/// MaxPool of int8 and uint8, channels last.
+Refusal CanNhwcBytes(const Problem& problem);
+Status RunNhwcBytes(const PoolParams& params, const RunArgs& args);
+
 Status RunPoolReference(const PoolParams& params, const RunArgs& args);
 Status RunGlobalReference(const GlobalParams& params, const RunArgs& args);
 

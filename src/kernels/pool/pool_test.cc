@@ -108,6 +108,21 @@ TEST(Pool, GlobalRowsMatchReference) {
   }
 }
 
+TEST(Pool, BytesChannelsLast) {
+  for (DType t : {DType::kU8, DType::kI8}) {
+    for (int64_t c : {1, 15, 16, 67}) {
+      Tensor x = *Tensor::Allocate(t, {2, 9, 7, c});
+      for (int64_t i = 0; i < x.shape().num_elements(); ++i) x.MutableData<uint8_t>()[i] = static_cast<uint8_t>(i * 89 + i / 7);
+      Attrs attrs;
+      attrs.Set("data_layout", std::string("NHWC"));
+      attrs.Set("kernel_shape", std::vector<int64_t>{3, 2});
+      attrs.Set("strides", std::vector<int64_t>{2, 1});
+      attrs.Set("pads", std::vector<int64_t>{1, 1, 1, 0});
+      EXPECT_EQ(CheckRows("MaxPool", attrs, {x}, 1, 0, 0), 1);
+    }
+  }
+}
+
 TEST(Pool, SymbolicExtents) {
   Attrs attrs = AttrsOf({{}, {3, 3}, {2, 2}, {1, 1}, {1, 1, 1, 1}});
   ValueInfo x, y;

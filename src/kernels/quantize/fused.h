@@ -3,10 +3,10 @@
 //   QuantizedConv    y = to(act(grid(conv(q(x), w) * scales + bias) + residual)); x, w, w_scale, bias?, residual?, w_zero?
 //   QuantizedMatMul  the same of a matrix product; inputs a, b, b_scale, bias?, residual?, b_zero?
 //
-// x is uint8 or int8 with `x_scale` and `x_zero_point`, or float32 to be quantised so first (to type `x_dtype`; QuantizedMatMul with
-// `dynamic` = 1: to uint8 by the range of x, as DynamicQuantizeLinear does). w is int8 or uint8 with `w_scale` [1] or [oc] and zero
-// points of its type (absent: 0). bias [oc] is float32, or int32 to be added to the sums. The residual has the shape of y: float32,
-// bfloat16, or bytes with `residual_scale` and `residual_zero_point`. Sums are exact in int32.
+// x is uint8 or int8 with `x_scale` and `x_zero_point`, or float32 to be quantised so first (to type `x_dtype`; QuantizedMatMul
+// with `dynamic` = 1: to uint8 by the range of x, as DynamicQuantizeLinear does). w is int8 or uint8 with `w_scale` [1] or [oc]
+// and zero points of its type (absent: 0). bias [oc] is float32, or int32 to be added to the sums. The residual has the shape of
+// y: float32, bfloat16, or bytes with `residual_scale` and `residual_zero_point`. Sums are exact in int32.
 //
 // Attributes beside those of Conv and of gemm/activation.h, `data_layout` and (QuantizedMatMul) `transB`:
 //   x_scale x_zero_point x_dtype dynamic residual_scale residual_zero_point

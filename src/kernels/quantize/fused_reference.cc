@@ -1,4 +1,5 @@
-// The oracle of QuantizedConv and QuantizedMatMul: exact sums by the reference product in double, then the definition, term by term.
+// The oracle of QuantizedConv and QuantizedMatMul: exact sums by the reference product in double, then the definition, term by
+// term.
 #include <cmath>
 
 #include "base/half.h"
@@ -72,8 +73,8 @@ class FusedReference final : public Kernel {
     TENON_ASSIGN_OR_RETURN(const Tensor x, Operand(args.in[kFusedX], p_, &grid));
     TENON_ASSIGN_OR_RETURN(const Tensor weights, Centred(w, zeros, w_axis));
     const View operands[] = {x.view(), weights.view()};
-    TENON_ASSIGN_OR_RETURN(const auto sums, Evaluate(conv_ ? "FusedConv" : "FusedMatMul", attrs_, operands, 1, hw::kBaseline, args.team,
-                                                     "reference"));
+    TENON_ASSIGN_OR_RETURN(const auto sums, Evaluate(conv_ ? "FusedConv" : "FusedMatMul", attrs_, operands, 1, hw::kBaseline,
+                                                     args.team, "reference"));
     if (!(sums[0].shape() == y_shape.shape)) return Internal("sums of shape {}", sums[0].shape().ToString());
     for (int64_t i = 0; i < sums[0].shape().num_elements(); ++i) {
       Finish(args, grid, i, i / inner % channels, sums[0].Data<double>()[i]);
@@ -94,12 +95,15 @@ class FusedReference final : public Kernel {
     if (args.Has(kFusedResidual)) {
       const View& r = args.in[kFusedResidual];
       Grid g = p_.residual;
-      v += r.dtype == DType::kF32 || r.dtype == DType::kBF16 ? LoadFloat(r.dtype, r.data, i) : OnGrid(LoadInt(r.dtype, r.data, i), g);
+      v += r.dtype == DType::kF32 || r.dtype == DType::kBF16 ? LoadFloat(r.dtype, r.data, i)
+                                                             : OnGrid(LoadInt(r.dtype, r.data, i), g);
     }
     if (!p_.activation.is_identity()) v = static_cast<float>(gemm::Apply(p_.activation, v));
     MutView& y = args.out[0];
-    if (p_.y.type == DType::kUndefined) StoreFloat(y.dtype, y.data, i, v);
-    else StoreInt(y.dtype, y.data, i, ToGrid(v, p_.y));
+    if (p_.y.type == DType::kUndefined)
+      StoreFloat(y.dtype, y.data, i, v);
+    else
+      StoreInt(y.dtype, y.data, i, ToGrid(v, p_.y));
   }
 
   bool conv_;

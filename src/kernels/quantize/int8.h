@@ -13,6 +13,10 @@ Result<std::unique_ptr<Kernel>> MakeInt8MatMulOn(const Problem& problem, hw::Isa
 Refusal CanInt8Conv(const Problem& problem);
 Result<std::unique_ptr<Kernel>> MakeInt8ConvOn(const Problem& problem, hw::IsaMask isa);
 
+/// One channel in and out per group, weights with constant zero points.
+Refusal CanInt8Depthwise(const Problem& problem);
+Result<std::unique_ptr<Kernel>> MakeInt8DepthwiseOn(const Problem& problem, hw::IsaMask isa);
+
 /// Rows name the instruction set that they use.
 template <hw::IsaMask kIsa>
 Result<std::unique_ptr<Kernel>> MakeInt8MatMul(const Problem& problem) {
@@ -21,6 +25,11 @@ Result<std::unique_ptr<Kernel>> MakeInt8MatMul(const Problem& problem) {
 template <hw::IsaMask kIsa>
 Result<std::unique_ptr<Kernel>> MakeInt8Conv(const Problem& problem) {
   return MakeInt8ConvOn(problem, kIsa);
+}
+
+template <hw::IsaMask kIsa>
+Result<std::unique_ptr<Kernel>> MakeInt8Depthwise(const Problem& problem) {
+  return MakeInt8DepthwiseOn(problem, kIsa);
 }
 
 /// Smallest and largest of x and 0.

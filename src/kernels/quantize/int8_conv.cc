@@ -1,6 +1,7 @@
 // ConvInteger, QLinearConv and QuantizedConv with constant weights, on the byte products of gemm/.
 //
-// The product reads bytes of channels-last pictures where they lie. Where it cannot (floats, channels first, padding) the part of the input that is read is first laid out as such a picture, with the zero point around it.
+// The product reads bytes of channels-last pictures where they lie. Where it cannot (floats, channels first, padding) the part of
+// the input that is read is first laid out as such a picture, with the zero point around it.
 #include <algorithm>
 #include <cstring>
 
@@ -21,17 +22,17 @@ int64_t RoundUp(int64_t n, int64_t to) {
 
 // How the taps of a window are told to the product.
 enum class Cut {
-  kTaps,    // one by one
-  kLines,   // a line of the window is one run
-  kWhole,   // the window is laid out as one run
+  kTaps,  // one by one
+  kLines,  // a line of the window is one run
+  kWhole,  // the window is laid out as one run
 };
 
 struct State final : ShapeState {
   conv::Geometry g;
-  Plane plane;                   // with the picture as its input: no padding
+  Plane plane;  // with the picture as its input: no padding
   Picture picture;
   bool copied = false;
-  bool turn_out = false;         // Y is made channels last and turned
+  bool turn_out = false;  // Y is made channels last and turned
   gemm::Int8Walk walk;
   gemm::Int8Product product;
   std::vector<int64_t> offsets;  // of the runs of a window
@@ -39,21 +40,29 @@ struct State final : ShapeState {
   size_t picture_bytes = 0, y_bytes = 0, residual_bytes = 0;
 };
 
+// A run of bytes that may be read and written up to the next 16: short ones are not worth a call.
+inline void CopyRun(const uint8_t* from, int64_t run, uint8_t* to) {
+  for (int64_t i = 0; i < run; i += 16) std::memcpy(to + i, from + i, 16);
+}
+
 class Windows final : public gemm::Int8Gather {
  public:
   Windows(const State& s, int64_t row_bytes) : s_(s), row_bytes_(row_bytes) {}
 
   void Fill(const uint8_t* a, int64_t group, int64_t first, int64_t rows, uint8_t* to) const override {
     const Plane& p = s_.plane;
-    const auto run = static_cast<size_t>(s_.run);
+    const int64_t run = s_.run;
     int64_t w = first % p.out[2], h = first / p.out[2] % p.out[1], d = first / (p.out[2] * p.out[1]) % p.out[0];
     int64_t n = first / p.out_pixels();
     for (int64_t r = 0; r < rows; ++r, to += row_bytes_) {
-      const uint8_t* from = a + (((n * p.in[0] + d * p.stride[0]) * p.in[1] + h * p.stride[1]) * p.in[2] + w * p.stride[2]) * p.c +
-                            group * p.icg();
+      const uint8_t* from =
+          a + (((n * p.in[0] + d * p.stride[0]) * p.in[1] + h * p.stride[1]) * p.in[2] + w * p.stride[2]) * p.c + group * p.icg();
       uint8_t* run_to = to;
       for (int64_t offset : s_.offsets) {
-        std::memcpy(run_to, from + offset, run);
+        if (s_.copied)
+          CopyRun(from + offset, run, run_to);
+        else
+          std::memcpy(run_to, from + offset, static_cast<size_t>(run));
         run_to += run;
       }
       if (++w < p.out[2]) continue;
@@ -74,7 +83,11 @@ class Windows final : public gemm::Int8Gather {
 class Int8Conv final : public Kernel {
  public:
   Int8Conv(std::string_view op, hw::IsaMask isa, int threads)
-      : fused_(IsFused(op)), linear_(LinearInputsOf(op)), isa_(isa), kernels_(gemm::SelectInt8(isa)), threads_(std::max(1, threads)) {}
+      : fused_(IsFused(op)),
+        linear_(LinearInputsOf(op)),
+        isa_(isa),
+        kernels_(gemm::SelectInt8(isa)),
+        threads_(std::max(1, threads)) {}
 
   Status Prepare(const Problem& problem) {
     TENON_ASSIGN_OR_RETURN(params_, conv::ParseParams(fused_ ? "FusedConv" : "Conv", problem.attrs));
@@ -150,12 +163,7 @@ class Int8Conv final : public Kernel {
     Result<Terms> resolved = fused_ ? TermsOf(terms_, args, s.plane.oc) : TermsOf(linear_, args, s.plane.oc);
     if (!resolved.ok()) return std::move(resolved).TakeStatus();
     const Terms& terms = *resolved;
-    if (!fused_ && args.Has(linear_.x_zero) && args.in[linear_.x_zero].num_elements() != 1) {
-      return BadInput("x_zero_point of shape {}; 1 element needed", args.in[linear_.x_zero].shape.ToString());
-    }
-    if (terms.bias.present() && terms.bias.num_elements() != s.plane.oc) {
-      return BadInput("bias of shape {}; [{}] is needed", terms.bias.shape.ToString(), s.plane.oc);
-    }
+    TENON_RETURN_IF_ERROR(CheckConvTerms(terms, fused_, linear_, args, s.plane.oc));
     std::byte* columns = args.scratch;
     auto* picture = reinterpret_cast<uint8_t*>(columns + ColumnBytes(s.plane.oc));
     std::byte* y = reinterpret_cast<std::byte*>(picture) + s.picture_bytes;
@@ -182,7 +190,7 @@ class Int8Conv final : public Kernel {
         residual_at = residual;
       }
     }
-    Bind(terms, kernels_, packed_, y_at, residual_at, columns, &o);
+    Bind(terms, kernels_.flips_signed, packed_.sums(), packed_.taps() * packed_.depth(), y_at, residual_at, columns, &o);
     s.product.Run(packed_, o, rest, args.team);
     if (s.turn_out) {
       TurnImages(y, s.plane.n, pixels, s.plane.oc, DTypeBits(args.out[0].dtype) / 8, args.out[0].data, args.team);

@@ -26,7 +26,11 @@ struct State final : ShapeState {
 class Int8MatMul final : public Kernel {
  public:
   Int8MatMul(std::string_view op, hw::IsaMask isa, int threads)
-      : fused_(IsFused(op)), linear_(LinearInputsOf(op)), isa_(isa), kernels_(gemm::SelectInt8(isa)), threads_(std::max(1, threads)) {}
+      : fused_(IsFused(op)),
+        linear_(LinearInputsOf(op)),
+        isa_(isa),
+        kernels_(gemm::SelectInt8(isa)),
+        threads_(std::max(1, threads)) {}
 
   Status Prepare(const Problem& problem) {
     if (fused_) {
@@ -92,7 +96,7 @@ class Int8MatMul final : public Kernel {
       o.a = a;
       o.a_end = a + s.a_bytes;
     }
-    Bind(terms, kernels_, packed_, args.out[0].data, terms.residual_view.data, columns, &o);
+    Bind(terms, kernels_.flips_signed, packed_.sums(), packed_.depth(), args.out[0].data, terms.residual_view.data, columns, &o);
     s.product.Run(packed_, o, rest, args.team);
     if (row_zeros.present()) TakeOff(row_zeros, o.finish, args.out[0]);
     return Status::Ok();
@@ -123,7 +127,8 @@ class Int8MatMul final : public Kernel {
     const int64_t n = x.num_elements();
     std::fill(ranges, ranges + 2 * threads_, 0.0F);
     const int64_t grain = team.size() <= threads_ ? kGrain : n;
-    team.ParallelFor(n, grain, [&](int64_t b, int64_t e, int t) { MinMaxOf(from + b, e - b, isa_, ranges + 2 * t, ranges + 2 * t + 1); });
+    team.ParallelFor(n, grain,
+                     [&](int64_t b, int64_t e, int t) { MinMaxOf(from + b, e - b, isa_, ranges + 2 * t, ranges + 2 * t + 1); });
     float low = 0, high = 0;
     for (int t = 0; t < threads_; ++t) {
       low = std::min(low, ranges[2 * t]);

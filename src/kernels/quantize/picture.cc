@@ -24,15 +24,14 @@ void Turn(const T* from, int64_t rows, int64_t cols, int64_t r0, int64_t r1, T* 
 template <typename T>
 void TurnAll(const void* from, int64_t images, int64_t rows, int64_t cols, void* to, hw::Team& team) {
   const int64_t blocks = (rows + kBlock - 1) / kBlock;
-  team.ParallelFor(images * blocks, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, kBlock * cols)),
-                   [&](int64_t begin, int64_t end, int) {
-                     for (int64_t i = begin; i < end; ++i) {
-                       const int64_t image = i / blocks * rows * cols;
-                       const int64_t r = i % blocks * kBlock;
-                       Turn(static_cast<const T*>(from) + image, rows, cols, r, std::min(rows, r + kBlock),
-                            static_cast<T*>(to) + image);
-                     }
-                   });
+  team.ParallelFor(
+      images * blocks, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, kBlock * cols)), [&](int64_t begin, int64_t end, int) {
+        for (int64_t i = begin; i < end; ++i) {
+          const int64_t image = i / blocks * rows * cols;
+          const int64_t r = i % blocks * kBlock;
+          Turn(static_cast<const T*>(from) + image, rows, cols, r, std::min(rows, r + kBlock), static_cast<T*>(to) + image);
+        }
+      });
 }
 
 }  // namespace
@@ -100,9 +99,12 @@ void Picture::Fill(const void* x, const Grid& grid, hw::IsaMask isa, uint8_t* to
 }
 
 void TurnImages(const void* from, int64_t images, int64_t rows, int64_t cols, int size, void* to, hw::Team& team) {
-  if (size == 1) TurnAll<uint8_t>(from, images, rows, cols, to, team);
-  else if (size == 2) TurnAll<uint16_t>(from, images, rows, cols, to, team);
-  else TurnAll<uint32_t>(from, images, rows, cols, to, team);
+  if (size == 1)
+    TurnAll<uint8_t>(from, images, rows, cols, to, team);
+  else if (size == 2)
+    TurnAll<uint16_t>(from, images, rows, cols, to, team);
+  else
+    TurnAll<uint32_t>(from, images, rows, cols, to, team);
 }
 
 }  // namespace tenon::kernels::quantize

@@ -1,6 +1,7 @@
 #include "kernels/quantize/terms.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "kernels/quantize/int8.h"
@@ -98,59 +99,74 @@ size_t ColumnBytes(int64_t channels) {
   return static_cast<size_t>(4 * Aligned(channels)) * 4;
 }
 
-void Bind(const Terms& t, const gemm::Int8Kernels& kernels, const gemm::Int8Packed& packed, void* y, const void* residual,
+Status CheckConvTerms(const Terms& t, bool fused, const LinearInputs& in, const RunArgs& args, int64_t channels) {
+  if (!fused && args.Has(in.x_zero) && args.in[in.x_zero].num_elements() != 1) {
+    return BadInput("x_zero_point of shape {}; 1 element needed", args.in[in.x_zero].shape.ToString());
+  }
+  if (t.bias.present() && t.bias.num_elements() != channels) {
+    return BadInput("bias of shape {}; [{}] is needed", t.bias.shape.ToString(), channels);
+  }
+  return Status::Ok();
+}
+
+void Bind(const Terms& t, bool flips_signed, std::span<const int32_t> sums, int64_t count, void* y, const void* residual,
           std::byte* scratch, gemm::Int8Operands* o) {
-  const auto channels = static_cast<int64_t>(packed.sums().size());
+  const auto channels = static_cast<int64_t>(sums.size());
   auto* offset = reinterpret_cast<int32_t*>(scratch);
   int32_t* b_zero = offset + Aligned(channels);
   auto* scale = reinterpret_cast<float*>(b_zero + Aligned(channels));
   float* bias = scale + Aligned(channels);
   const bool bytes = t.output == DType::kU8 || t.output == DType::kI8;
   const gemm::Clamp clamp(t.activation);
-  // Where nothing comes between sum and result, one factor does both scalings.
-  const bool in_steps = bytes && t.grid.type == DType::kUndefined && !t.residual_view.present() && !clamp.needs_rest;
+  // Bytes after no more than a clamp are counted in their own steps from the start, the value before the grid in those of the
+  // grid.
+  const bool in_steps = bytes && !clamp.needs_rest;
   const float step = in_steps ? t.y.scale : 1.0F;
-  const auto x_zero = static_cast<uint32_t>(t.x.zero + (t.x.type == DType::kI8 && kernels.flips_signed ? 128 : 0));
-  const auto terms = static_cast<uint32_t>(packed.taps() * packed.depth());
+  const bool through_grid = t.grid.type != DType::kUndefined;
+  const float first_step = through_grid ? t.grid.scale : step;
+  const auto x_zero = static_cast<uint32_t>(t.x.zero + (t.x.type == DType::kI8 && flips_signed ? 128 : 0));
+  const auto terms = static_cast<uint32_t>(count);
   const int32_t w_shift = t.w_type == DType::kU8 ? 128 : 0;
   const bool bias_int = t.bias.present() && t.bias.dtype == DType::kI32;
-  bool zeros = false;
+  bool zeros = false, finite = true;
   for (int64_t c = 0; c < channels; ++c) {
     const auto each = [&](const View& v) { return v.num_elements() == 1 ? 0 : c; };
     const int32_t zb = (t.w_zero.present() ? LoadInt(t.w_zero.dtype, t.w_zero.data, each(t.w_zero)) : 0) - w_shift;
     zeros = zeros || zb != 0;
     b_zero[c] = zb;
-    uint32_t sum = terms * x_zero * static_cast<uint32_t>(zb) - x_zero * static_cast<uint32_t>(packed.sums()[static_cast<size_t>(c)]);
+    uint32_t sum = terms * x_zero * static_cast<uint32_t>(zb) - x_zero * static_cast<uint32_t>(sums[static_cast<size_t>(c)]);
     if (bias_int) sum += static_cast<uint32_t>(t.bias.Data<int32_t>()[c]);
     offset[c] = static_cast<int32_t>(sum);
     const float ws = t.w_scale.present() ? LoadFloat(t.w_scale.dtype, t.w_scale.data, each(t.w_scale)) : 1.0F;
-    scale[c] = t.x.scale * ws / step;
-    if (t.bias.present() && !bias_int) bias[c] = t.bias.Data<float>()[c] / step;
+    scale[c] = t.x.scale * ws / first_step;
+    if (t.bias.present() && !bias_int) bias[c] = t.bias.Data<float>()[c] / first_step;
+    finite = finite && std::isfinite(scale[c]) && (!t.bias.present() || bias_int || std::isfinite(bias[c]));
   }
   gemm::Int8Finish& f = o->finish;
   f.offset = offset;
   f.b_zero = zeros ? b_zero : nullptr;
   f.scale = scale;
   f.bias = t.bias.present() && !bias_int ? bias : nullptr;
-  f.through_grid = t.grid.type != DType::kUndefined;
-  if (f.through_grid) {
+  f.through_grid = through_grid;
+  if (through_grid) {
     int32_t low = 0, high = 0;
     QuantizedRange(t.grid.type, &low, &high);
-    f.grid_scale = t.grid.scale;
-    f.grid_inverse = 1.0F / t.grid.scale;
+    f.grid_scale = t.grid.scale / step;
     f.grid_low = static_cast<float>(low - t.grid.zero);
     f.grid_high = static_cast<float>(high - t.grid.zero);
   }
   f.residual = residual;
   f.residual_kind = KindOf(t.residual_view.dtype);
   f.residual_stride = channels;
-  f.residual_scale = t.residual.scale;
-  f.residual_zero = static_cast<float>(t.residual.zero);
+  const bool residual_bytes = f.residual_kind == gemm::Int8Kind::kU8 || f.residual_kind == gemm::Int8Kind::kI8;
+  f.residual_scale = (residual_bytes ? t.residual.scale : 1.0F) / step;
+  f.residual_shift = residual_bytes ? -static_cast<float>(t.residual.zero) * f.residual_scale : 0.0F;
   f.y = y;
   f.kind = KindOf(t.output);
   f.y_stride = channels;
   f.y_inverse = in_steps ? 1.0F : 1.0F / t.y.scale;
   f.y_zero = t.y.zero;
+  f.finite = finite;
   o->activation = InSteps(t.activation, step);
   o->a_signed = t.x.type == DType::kI8;
 }

@@ -1,4 +1,5 @@
-// What an integer product becomes, for all six operators: quantisations, scales and addends, resolved against the inputs of a run.
+// What an integer product becomes, for all six operators: quantisations, scales and addends, resolved against the inputs of a
+// run.
 #ifndef TENON_KERNELS_QUANTIZE_TERMS_H_
 #define TENON_KERNELS_QUANTIZE_TERMS_H_
 
@@ -33,9 +34,13 @@ Result<Terms> TermsOf(const FusedParams& p, const RunArgs& args, int64_t channel
 
 /// Bytes of scratch that Bind needs for `channels` columns.
 size_t ColumnBytes(int64_t channels);
-/// Everything of `operands` that belongs to columns or to Y as a whole: `y` and the residual have `channels` elements a row.
-void Bind(const Terms& t, const gemm::Int8Kernels& kernels, const gemm::Int8Packed& packed, void* y, const void* residual,
+/// Everything of `operands` that belongs to columns or to Y as a whole: `y` and the residual have one element a column in each
+/// row. `sums`: of the packed weights of each column, which have `terms` elements; `flips_signed` as in Int8Kernels.
+void Bind(const Terms& t, bool flips_signed, std::span<const int32_t> sums, int64_t terms, void* y, const void* residual,
           std::byte* scratch, gemm::Int8Operands* operands);
+
+/// What convolutions ask beyond TermsOf: one zero point of x, a bias of one element a channel.
+Status CheckConvTerms(const Terms& t, bool fused, const LinearInputs& in, const RunArgs& args, int64_t channels);
 
 /// Rows of x as bytes: `from` is bytes already, or f32.
 void QuantizeRow(const void* from, DType type, const Grid& grid, int64_t n, hw::IsaMask isa, uint8_t* to);
