@@ -5,6 +5,7 @@
 
 #include "kernels/attention/shape.h"
 #include "kernels/float_io.h"
+#include "kernels/gemm/rows.h"
 #include "kernels/kernel_util.h"
 #include "kernels/through_f32.h"
 

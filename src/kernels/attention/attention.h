@@ -21,7 +21,8 @@
 //     softcap (float, default 0: off)
 //     is_causal (int): 0 none; 1 key j is visible to query i iff j <= i; 2 iff j <= i + k_seq - q_seq (queries are the last ones)
 //     out_rank (int, default rank of q): 3 gives [batch, q_seq, num_heads * v_dim], 4 gives [batch, num_heads, q_seq, v_dim]
-//   f32 has fast rows, f16 and bf16 go through them; f64 runs by the reference.
+//   f32 and bf16 have fast rows (bf16: products of bf16 with f32 sums, probabilities rounded to bf16), f16 goes through f32, f64
+//   runs by the reference.
 //
 // Attention: inputs Q, K, V, attn_mask?, past_key?, past_value?, nonpad_kv_seqlen?; outputs Y, present_key?, present_value?,
 //   qk_matmul_output?; attributes as in ONNX. nonpad_kv_seqlen values outside [0, k_seq] are errors.
@@ -58,6 +59,13 @@ size_t PresentBytes(const Core& core, std::span<const View> in, bool present_key
 /// ResolveShapes plus pointers; takes the outputs, joins past and new keys and values (into outputs or `spare`).
 Result<Core> Resolve(const AttentionParams& params, const RunArgs& args, std::byte* spare);
 Status RunReference(const AttentionParams& params, const Core& core, const RunArgs& args);
+
+/// q, k, v of bf16; mask of bf16 or bool.
+Refusal CanBf16(const Problem& problem);
+Result<std::unique_ptr<Kernel>> MakeBf16Amx(const Problem& problem);
+Result<std::unique_ptr<Kernel>> MakeBf16Avx512Bf16(const Problem& problem);
+Result<std::unique_ptr<Kernel>> MakeBf16Avx512(const Problem& problem);
+Result<std::unique_ptr<Kernel>> MakeBf16Avx2(const Problem& problem);
 
 std::span<const OpKernels> Operators();
 

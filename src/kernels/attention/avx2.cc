@@ -2,5 +2,5 @@
 #include "kernels/attention/body.h"
 
 namespace tenon::kernels::attention {
-const AttentionInner kAttentionAvx2 = {Scratch, Pack, Block, Few};
+const AttentionInner kAttentionAvx2 = {Scratch, Pack, Block, Few, Softmax};
 }  // namespace tenon::kernels::attention

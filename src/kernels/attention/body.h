@@ -185,6 +185,19 @@ float Exponents(float* s, int64_t n, float max) {
   return SumLanes(Add(s0, s1));
 }
 
+void Softmax(const Core& core, int64_t b, int64_t h, int64_t i, int64_t n, float* s) {
+  const float max = Adjust(core, b, h, i, 0, n, s);
+  if (max == -__builtin_inff()) {  // nothing visible: -inf - -inf would be NaN
+    for (int64_t j = 0; j < n; ++j) s[j] = s[j] == max ? 0.0f : s[j];
+    return;
+  }
+  const V inverse = Set1(1.0f / Exponents(s, n, max));
+  for (int64_t j = 0; j < n; j += kLanes) {
+    const int64_t k = Least(kLanes, n - j);
+    StorePart(s + j, Mul(LoadPart(s + j, k), inverse), k);
+  }
+}
+
 // The running state of one block of queries.
 struct State {
   float *q, *s, *o, *max, *sum;

@@ -68,6 +68,8 @@ struct AttentionInner {
                 float* work);
   /// All q_len queries of all heads that share key head `g`, for few queries: reads keys and values once, unpacked.
   void (*few)(const Core& core, int64_t b, int64_t g, float* work);
+  /// Softmax over the scores s[0, n) of query `i` with keys [0, n), after softcap, mask (f32 or bool) and visibility. In place.
+  void (*softmax)(const Core& core, int64_t b, int64_t h, int64_t i, int64_t n, float* s);
 };
 extern const AttentionInner kAttentionAvx2;
 extern const AttentionInner kAttentionAvx512;

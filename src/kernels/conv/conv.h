@@ -97,6 +97,15 @@ Result<std::unique_ptr<Kernel>> MakeBf16Avx512(const Problem& problem);
 Result<std::unique_ptr<Kernel>> MakeBf16Avx2(const Problem& problem);
 Result<std::unique_ptr<Kernel>> MakeBf16Portable(const Problem& problem);
 
+/// One channel in and out per group, weights of known shape; for bf16 channels last, and a residual of bf16.
+Refusal CanDepthwiseBf16(const Problem& problem);
+Result<std::unique_ptr<Kernel>> MakeDepthwiseBf16Avx512Bf16(const Problem& problem);
+Result<std::unique_ptr<Kernel>> MakeDepthwiseBf16Avx512(const Problem& problem);
+Result<std::unique_ptr<Kernel>> MakeDepthwiseBf16Avx2(const Problem& problem);
+Result<std::unique_ptr<Kernel>> MakeDepthwiseBf16Portable(const Problem& problem);
+/// The part of these about the weights.
+Refusal CheckOneEach(const Problem& problem);
+
 /// Constant 3 x 3 windows, stride 1, of a size where it pays.
 Refusal CanWinograd(const Problem& problem);
 Result<std::unique_ptr<Kernel>> MakeWinogradAvx512(const Problem& problem);

@@ -8,9 +8,11 @@
 namespace tenon::kernels::conv {
 
 /// y[ow][c] = clamp(bias[c] + residual[ow][c] + sum over kh, kw of x[kh][ow * stride - pad + kw * dilation][c] * w[kh][kw][c])
-/// for c in [0, channels); x's columns outside [0, in_w) count as 0; kh runs over the rows that lie inside the picture.
-struct DepthwiseLine {
-  const float* x;            ///< column 0 of the first kernel row that lies inside the picture
+/// for c in [0, channels); x's columns outside [0, in_w) count as 0; kh runs over the rows that lie inside the picture. Element
+/// is float, or uint16_t for bf16.
+template <typename Element>
+struct DepthwiseLineOf {
+  const Element* x;          ///< column 0 of the first kernel row that lies inside the picture
   int64_t row_step;
   const float* w;            ///< of that kernel row
   int64_t w_step;            ///< channels rounded up to whole vectors
@@ -20,18 +22,25 @@ struct DepthwiseLine {
   int64_t in_w;
   int64_t begin, end;        ///< outputs [begin, end) of the line
   int64_t channels;          ///< of this call; the pointers may start at any channel
-  int64_t pixel_step;        ///< floats from pixel to pixel of x, y and residual
-  float* y;
+  int64_t pixel_step;        ///< elements from pixel to pixel of x and residual
+  float* y;                  ///< of output `begin`
+  int64_t y_step;
   const float* bias;         ///< or null
-  const float* residual;     ///< or null
+  const Element* residual;   ///< of output 0 of the line, or null
   float lo, hi;
 };
+using DepthwiseLine = DepthwiseLineOf<float>;
+using DepthwiseLineBf16 = DepthwiseLineOf<uint16_t>;
 
-using DepthwiseKernel = void (*)(const DepthwiseLine&);
-
-void DepthwisePortable(const DepthwiseLine& line);
-void DepthwiseAvx2(const DepthwiseLine& line);
-void DepthwiseAvx512(const DepthwiseLine& line);
+struct DepthwiseKernels {
+  void (*f32)(const DepthwiseLine&);
+  void (*bf16)(const DepthwiseLineBf16&);
+};
+extern const DepthwiseKernels kDepthwisePortable;
+#if defined(__x86_64__)
+extern const DepthwiseKernels kDepthwiseAvx2;
+extern const DepthwiseKernels kDepthwiseAvx512;
+#endif
 
 }  // namespace tenon::kernels::conv
 

@@ -6,12 +6,15 @@ namespace {
 // Order matters: each builds on the ones before.
 // clang-format off
 #include "kernels/gemm/vec_portable.inl"
+inline Vec::T LoadC(const uint16_t* p, int64_t n, bool whole) {
+  Vec::I bits{};
+  for (int64_t i = 0; i < (whole ? Vec::kLanes : n); ++i) bits[i] = static_cast<int32_t>(static_cast<uint32_t>(p[i]) << 16);
+  return reinterpret_cast<Vec::T>(bits);
+}
 #include "kernels/conv/depthwise.inl"
 // clang-format on
 }  // namespace
 
-void DepthwisePortable(const DepthwiseLine& line) {
-  Line(line);
-}
+extern const DepthwiseKernels kDepthwisePortable = {RunLine<DepthwiseLine>, RunLine<DepthwiseLineBf16>};
 
 }  // namespace tenon::kernels::conv

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/dtype.h"
-#include "kernels/conv/depthwise.h"
+#include "kernels/conv/depthwise_lines.h"
 #include "kernels/conv/implicit.h"
 #include "kernels/conv/winograd.h"
 #include "kernels/refusals.h"
@@ -12,20 +12,7 @@
 namespace tenon::kernels::conv {
 namespace {
 
-constexpr int64_t kLineWork = 32 * 1024;  // multiply-adds of a line worth another thread
-
-constexpr int64_t kWindowFloats = 6 * 1024;   // of input under a depthwise window, half of a small L1 cache
-
 enum class Engine { kImplicit, kDepthwise, kWinograd };
-
-DepthwiseKernel SelectDepthwise(hw::IsaMask isa) {
-#if defined(__x86_64__)
-  if (hw::Covers(isa, hw::kAvx512)) return DepthwiseAvx512;
-  if (hw::Covers(isa, hw::kAvx2)) return DepthwiseAvx2;
-#endif
-  (void)isa;
-  return DepthwisePortable;
-}
 
 const WinogradKernels& SelectWinograd(hw::IsaMask isa) {
 #if defined(__x86_64__)
@@ -171,18 +158,10 @@ class Fast final : public Kernel {
     const Plane& p = s.plane;
     const gemm::Clamp clamp(params_.activation);
     const int64_t lines = p.n * p.out[0] * p.out[1];
-    const int64_t work = std::max<int64_t>(1, p.out[2] * p.c * p.taps());
-    const DepthwiseCut cut = CutDepthwise(p);
-    team.ParallelFor(lines, std::max<int64_t>(1, kLineWork / work), [&](int64_t begin, int64_t end, int) {
-      DepthwiseLine d{};
-      d.row_step = p.dilation[1] * p.in[2] * p.c;
-      d.w_step = gemm::PackedFloats(kernels_, 1, p.c);
-      d.kernel_w = p.kernel[2];
-      d.stride = p.stride[2];
-      d.dilation = p.dilation[2];
-      d.pad = p.pad[2];
-      d.in_w = p.in[2];
-      d.pixel_step = p.c;
+    const DepthwiseCut cut(p, kernels_.lanes);
+    team.ParallelFor(lines, cut.line_grain, [&](int64_t begin, int64_t end, int) {
+      DepthwiseLine d = DepthwiseLineFor<float>(p, gemm::PackedFloats(kernels_, 1, p.c));
+      d.y_step = p.c;
       d.lo = clamp.lo;
       d.hi = clamp.hi;
       for (int64_t strip = 0; strip < p.out[2]; strip += cut.columns) {
@@ -192,45 +171,14 @@ class Fast final : public Kernel {
           d.channels = std::min(cut.channels, p.c - c);
           d.bias = o.bias != nullptr ? o.bias + c : nullptr;
           for (int64_t line = begin; line < end; ++line) {
-            BindLine(p, o, line, c, &d);
-            depthwise_(d);
-            if (clamp.needs_rest) {
-              kernels_.activate(clamp.rest, d.y + d.begin * p.c, d.end - d.begin, d.channels, p.c);
-            }
+            BindDepthwise(p, o.x, o.packed, o.residual, line, c, &d);
+            d.y = o.y + (line * p.out[2] + strip) * p.c + c;
+            depthwise_.f32(d);
+            if (clamp.needs_rest) kernels_.activate(clamp.rest, d.y, d.end - d.begin, d.channels, p.c);
           }
         }
       }
     });
-  }
-
-  // Columns and channels of one pass down the picture: the input under its window should stay in the L1 cache.
-  struct DepthwiseCut {
-    int64_t columns, channels;
-  };
-  DepthwiseCut CutDepthwise(const Plane& p) const {
-    const int64_t lanes = kernels_.lanes;
-    const int64_t width = std::min<int64_t>(p.in[2], 32);
-    DepthwiseCut cut;
-    cut.channels = std::max<int64_t>(kWindowFloats / (width * p.kernel[1]), 64) / lanes * lanes;
-    cut.channels = std::min(cut.channels, p.c);
-    const int64_t columns = kWindowFloats / (cut.channels * p.kernel[1]) / p.stride[2];
-    cut.columns = std::max<int64_t>(8, columns / 8 * 8);
-    return cut;
-  }
-
-  static void BindLine(const Plane& p, const Implicit::Operands& o, int64_t line, int64_t c, DepthwiseLine* d) {
-    const int64_t first = line % p.out[1] * p.stride[1] - p.pad[1];
-    const int64_t plane_out = line / p.out[1];   // image * out depth + depth
-    const int64_t depth = plane_out % p.out[0] * p.stride[0] - p.pad[0];
-    int64_t k0 = 0;
-    int64_t k1 = depth >= 0 && depth < p.in[0] ? p.kernel[1] : 0;
-    while (k0 < k1 && first + k0 * p.dilation[1] < 0) ++k0;
-    while (k1 > k0 && first + (k1 - 1) * p.dilation[1] >= p.in[1]) --k1;
-    d->rows = k1 - k0;
-    d->x = o.x + ((plane_out / p.out[0] * p.in[0] + depth) * p.in[1] + first + k0 * p.dilation[1]) * p.in[2] * p.c + c;
-    d->w = o.packed + k0 * d->kernel_w * d->w_step + c;
-    d->y = o.y + line * p.out[2] * p.c + c;
-    d->residual = o.residual != nullptr ? o.residual + line * p.out[2] * p.c + c : nullptr;
   }
 
   void Convolve(const State& s, const Implicit::Operands& o, std::byte* scratch, hw::Team& team) const {
@@ -265,7 +213,7 @@ class Fast final : public Kernel {
   Params params_;
   Engine engine_;
   const gemm::MicroKernels& kernels_;
-  DepthwiseKernel depthwise_;
+  const DepthwiseKernels& depthwise_;
   const WinogradKernels& transforms_;
   int threads_;
   std::shared_ptr<Buffer> packed_;
@@ -287,6 +235,10 @@ Result<std::unique_ptr<Kernel>> Make(const Problem& problem, Engine engine, hw::
 
 Refusal CanDepthwise(const Problem& problem) {
   if (const Refusal refusal = CanFast(problem)) return refusal;
+  return CheckOneEach(problem);
+}
+
+Refusal CheckOneEach(const Problem& problem) {
   const SymShape& w = problem.in[1].shape;
   if (!w.has_rank() || !w[0].is_const() || !w[1].is_const()) return kRefuseShapeUnknown;
   const bool one_each = w[1].Is(1) && w[0].Is(problem.attrs.Int("group", 1)) && !w[0].Is(1);

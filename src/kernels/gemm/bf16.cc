@@ -94,7 +94,7 @@ class Runner {
 
   void Panel(int64_t row, int64_t rows, int64_t p) {
     const int64_t column = p * kBf16Panel;
-    tile_.b = g_.b + p * Bf16PanelElements(g_.k);
+    tile_.b = g_.b + p * (g_.b_panel > 0 ? g_.b_panel : Bf16PanelElements(g_.k));
     finish_.n = std::min(kBf16Panel, g_.n - column);
     tile_.narrow = finish_.n <= 16;
     finish_.bias = g_.bias != nullptr ? g_.bias + column : nullptr;

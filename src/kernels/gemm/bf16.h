@@ -44,6 +44,7 @@ struct Bf16Gemm {
   void (*fill)(const void* context, int64_t row, int64_t count, void* to, int64_t stride) = nullptr;
   const void* fill_context = nullptr;
   const uint16_t* b = nullptr;  ///< from PackBf16
+  int64_t b_panel = 0;  ///< elements from panel to panel; 0: those of depth k. More where B was packed deeper than k
   void* c = nullptr;
   bool c_f32 = false;
   int64_t c_stride = 0;

@@ -104,6 +104,6 @@ void Tile(const Bf16Tile& t) {
 }  // namespace
 
 extern const Bf16Kernels kBf16Avx2 = {
-    "avx2", 6, true, false, nullptr, nullptr, Tile, Finish, Convert<true>, ConvertRuns<true>, PackPanelPlain};
+    "avx2", 6, true, false, nullptr, nullptr, Tile, Finish, Convert<true>, ConvertRuns<true>, Narrow, PackPanelPlain};
 
 }  // namespace tenon::kernels::gemm

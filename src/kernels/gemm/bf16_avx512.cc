@@ -93,6 +93,6 @@ void Tile(const Bf16Tile& t) {
 }  // namespace
 
 extern const Bf16Kernels kBf16Avx512 = {
-    "avx512", 12, true, false, nullptr, nullptr, Tile, Finish, Convert<true>, ConvertRuns<true>, PackBf16Panel};
+    "avx512", 12, true, false, nullptr, nullptr, Tile, Finish, Convert<true>, ConvertRuns<true>, Narrow, PackBf16Panel};
 
 }  // namespace tenon::kernels::gemm

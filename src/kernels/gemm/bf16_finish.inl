@@ -158,3 +158,10 @@ void ConvertRuns(const void* from, bool from_f32, int64_t n, int64_t runs, int64
     Convert<kAF32>(static_cast<const char*>(from) + i * in_bytes, from_f32, n, static_cast<char*>(to) + i * out_bytes, n);
   }
 }
+
+void Narrow(const float* from, int64_t n, uint16_t* to) {
+  constexpr int kLanes = Vec::kLanes;
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) StoreBf(to + i, Vec::Load(from + i), kLanes);
+  if (i < n) StoreBf(to + i, Vec::LoadN(from + i, n - i), n - i);
+}

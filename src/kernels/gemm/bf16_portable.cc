@@ -69,6 +69,6 @@ void Tile(const Bf16Tile& t) {
 }  // namespace
 
 extern const Bf16Kernels kBf16Portable = {
-    "portable", 4, true, false, nullptr, nullptr, Tile, Finish, Convert<true>, ConvertRuns<true>, PackPanelPlain};
+    "portable", 4, true, false, nullptr, nullptr, Tile, Finish, Convert<true>, ConvertRuns<true>, Narrow, PackPanelPlain};
 
 }  // namespace tenon::kernels::gemm

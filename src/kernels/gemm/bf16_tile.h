@@ -60,6 +60,8 @@ struct Bf16Kernels {
   void (*convert)(const void* from, bool from_f32, int64_t n, void* to, int64_t padded);
   /// `runs` times n elements, from_step apart, one after the other to `to`; up to 64 bytes after them become 0 too.
   void (*convert_runs)(const void* from, bool from_f32, int64_t n, int64_t runs, int64_t from_step, void* to);
+  /// to[i] = bf16(from[i])
+  void (*narrow)(const float* from, int64_t n, uint16_t* to);
   /// One panel from bf16 B[k][n] at b[k * k_stride + n * n_stride], n <= 32, zeros beyond k and n.
   void (*pack_panel)(const uint16_t* b, int64_t k, int64_t n, int64_t k_stride, int64_t n_stride, uint16_t* to);
 };
