@@ -18,7 +18,9 @@ std::vector<ValueId> Patch::NodeN(std::string op, std::vector<ValueId> inputs, A
   node.name = name_hint;
   node.attrs = std::move(attrs);
   node.inputs = std::move(inputs);
-  for (const auto& [dtype, shape] : outputs) node.outputs.push_back(graph_.AddValue(name_hint, dtype, shape));
+  // A name that no value of the source has, lest one be taken for the other; Replace gives the right one.
+  const std::string value_name = fmt::format("{}:{}", name_hint, node.op);
+  for (const auto& [dtype, shape] : outputs) node.outputs.push_back(graph_.AddValue(value_name, dtype, shape));
   std::vector<ValueId> ids = node.outputs;
   graph_.AddNode(std::move(node));
   return ids;

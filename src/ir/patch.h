@@ -16,7 +16,7 @@ class Patch {
   explicit Patch(Graph& graph) : graph_(graph) {}
 
   ValueId Constant(const std::string& name_hint, Tensor tensor);
-  /// A node with one output of the given type and shape, named after `name_hint`.
+  /// A node named `name_hint`, with one output of the given type and shape.
   ValueId Node(std::string op, std::vector<ValueId> inputs, Attrs attrs, DType dtype, SymShape shape,
                const std::string& name_hint);
   /// A node with several outputs; `outputs` gives type and shape of each.
@@ -27,6 +27,8 @@ class Patch {
   /// they mean in the source model. Inputs, outputs and constants keep their own; a graph output replaced by one of them becomes
   /// an Identity node of it.
   void Replace(ValueId old_value, ValueId new_value);
+  /// `value`, which the source does not have, is `of` in another form: it is named after it, "<of>:<form>".
+  void NameAfter(ValueId value, ValueId of, const std::string& form) { graph_.Rename(value, graph_.value(of).name + ":" + form); }
   void SetInput(NodeId node, size_t index, ValueId value) { graph_.SetNodeInput(node, index, value); }
   void SetAttr(NodeId node, std::string name, AttrValue value) { graph_.node(node).attrs.Set(std::move(name), std::move(value)); }
   void SetOp(NodeId node, std::string op) { graph_.node(node).op = std::move(op); }

@@ -34,7 +34,9 @@ ValueId Layouts::Last(ValueId v, NodeId origin) {
   if (auto it = last_.find(v); it != last_.end()) return it->second;
   const std::vector<int64_t> perm = ToLast(r_.RankOf(v));
   const ValueId t = AddTranspose(r_, v, perm, origin);
-  if (t != kNone) last_[v] = t;
+  if (t == kNone) return t;
+  last_[v] = t;
+  if (!r_.IsConst(t)) r_.patch().NameAfter(t, v, "nhwc");
   return t;
 }
 
@@ -42,6 +44,7 @@ void Layouts::Define(ValueId first, ValueId last, NodeId origin) {
   const ValueId back = AddTranspose(r_, last, ToFirst(r_.RankOf(last)), origin);
   CHECK(back != kNone);
   r_.Replace(first, back);
+  r_.patch().NameAfter(last, back, "nhwc");
   last_[back] = last;
   native_.insert(back);
 }
