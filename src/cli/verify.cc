@@ -7,6 +7,7 @@
 #include "base/mapped_file.h"
 #include "cli/inputs.h"
 #include "cli/model_options.h"
+#include "cli/progress.h"
 #include "compile/stages.h"
 #include "guard/compare.h"
 #include "guard/compare_report.h"
@@ -186,66 +187,96 @@ Status WriteText(const std::string& path, const std::string& text) {
   return file.Commit();
 }
 
+struct Outcome {
+  guard::Comparison comparison;
+  guard::Verdict verdict;
+  int bad = -1;             // index of the operator to report; -1: none
+  std::string data;
+  std::string reference;
+};
+
+Result<Outcome> Compare(const Options& options, const ModelOptions& model, const artifact::Program& program,
+                        const Context& context) {
+  TENON_ASSIGN_OR_RETURN(auto truth, OpenTruth(options, model, program));
+  Progress progress(context);
+  guard::CompareOptions compare;
+  compare.session = model.session;
+  compare.run.cancel = &Interrupted();
+  compare.bound = options.bound;
+  compare.progress = [&](const std::string& what, size_t done, size_t total) { progress.Update(what, done, total); };
+  TENON_ASSIGN_OR_RETURN(const auto comparer, guard::Comparer::Create(program, std::move(truth), compare));
+  TENON_ASSIGN_OR_RETURN(const auto data, OpenData(options, comparer->session(), context));
+  std::vector<size_t> samples(options.dumps.empty() ? std::min(options.samples, data->size()) : 1);
+  std::iota(samples.begin(), samples.end(), 0);
+  Outcome out;
+  out.data = data->Describe();
+  out.reference = comparer->truth().Describe();
+  TENON_ASSIGN_OR_RETURN(out.comparison, comparer->Compare(*data, samples));
+  if (options.per_op) TENON_RETURN_IF_ERROR(comparer->SingleOps(*data, samples, &out.comparison));
+  if (options.bisect) {
+    TENON_ASSIGN_OR_RETURN(out.verdict, comparer->Bisect(*data, samples, out.comparison));
+  }
+  out.bad = out.verdict.guilty >= 0 ? out.verdict.guilty : out.comparison.first_bad;
+  const auto& ops = out.comparison.ops;
+  for (size_t i = 0; options.per_op && out.bad < 0 && i < ops.size(); ++i) out.bad = ops[i].own_bad ? static_cast<int>(i) : -1;
+  return out;
+}
+
+Json DocumentOf(const Outcome& out, const Options& options, const artifact::Program& program) {
+  const auto name = [&](int i) { return i < 0 ? Json() : Json(out.comparison.ops[static_cast<size_t>(i)].name); };
+  Json ops = Json::array();
+  for (const guard::OpComparison& op : out.comparison.ops) ops.push_back(OpJson(op));
+  Json document = {{"ops", ops},
+                   {"first_bad", name(out.bad)},
+                   {"first_not_finite", name(out.comparison.first_not_finite)},
+                   {"compared", out.comparison.compared},
+                   {"samples", out.comparison.samples},
+                   {"data", out.data},
+                   {"reference", out.reference}};
+  if (options.bisect) document["guilty"] = VerdictJson(out.verdict, out.comparison, program);
+  return document;
+}
+
+void Show(const Outcome& out, const Options& options, const Context& context) {
+  ShowTable(out.comparison, options.per_op, context);
+  context.Say(fmt::format("{} of {} values compared with {}; data: {}", out.comparison.compared, out.comparison.ops.size(),
+                          out.reference, out.data));
+  if (out.comparison.first_not_finite >= 0) {
+    const auto& op = out.comparison.ops[static_cast<size_t>(out.comparison.first_not_finite)];
+    context.Say(fmt::format("first NaN or infinity: '{}' ({})", op.name, op.type));
+  }
+  if (out.bad < 0) context.Say("all within their bounds");
+}
+
+// Why the operator that is reported is.
+std::string Explanation(const Outcome& out, const Options& options) {
+  const guard::OpComparison& op = out.comparison.ops[static_cast<size_t>(out.bad)];
+  if (out.verdict.guilty >= 0) return out.verdict.explanation;
+  if (!op.bad) return fmt::format("on right inputs its error is {:.3g}", op.own.Score());
+  if (!op.compared) return op.reason;
+  const std::string error = fmt::format("error {:.3g}, bound {:.3g}", op.errors.Score(), op.bound);
+  return options.bisect ? error + "; " + out.verdict.explanation : error;
+}
+
 Status Run(const Options& options, Context& context) {
   ModelOptions model = options.model;
   TENON_RETURN_IF_ERROR(model.Finish(context));
   if (!options.other.empty() && !options.dumps.empty()) return Usage("a second model and --dumps; one of them is compared with");
   TENON_ASSIGN_OR_RETURN(const artifact::Program program, LoadProgram(model.model, model.compile));
-  TENON_ASSIGN_OR_RETURN(auto truth, OpenTruth(options, model, program));
-  guard::CompareOptions compare;
-  compare.session = model.session;
-  compare.run.cancel = &Interrupted();
-  compare.bound = options.bound;
-  TENON_ASSIGN_OR_RETURN(const auto comparer, guard::Comparer::Create(program, std::move(truth), compare));
-  TENON_ASSIGN_OR_RETURN(const auto data, OpenData(options, comparer->session(), context));
-  std::vector<size_t> samples(options.dumps.empty() ? std::min(options.samples, data->size()) : 1);
-  std::iota(samples.begin(), samples.end(), 0);
-  TENON_ASSIGN_OR_RETURN(guard::Comparison comparison, comparer->Compare(*data, samples));
-  if (options.per_op) TENON_RETURN_IF_ERROR(comparer->SingleOps(*data, samples, &comparison));
-  guard::Verdict verdict;
-  if (options.bisect) {
-    TENON_ASSIGN_OR_RETURN(verdict, comparer->Bisect(*data, samples, comparison));
-  }
-  if (!options.csv.empty()) TENON_RETURN_IF_ERROR(WriteText(options.csv, guard::ToCsv(comparison, options.per_op)));
-
-  int bad = comparison.first_bad;
-  if (options.bisect && verdict.guilty >= 0) bad = verdict.guilty;
-  if (options.per_op && bad < 0) {
-    for (size_t i = 0; i < comparison.ops.size() && bad < 0; ++i) bad = comparison.ops[i].own_bad ? static_cast<int>(i) : -1;
-  }
-  const auto name = [&](int i) { return i < 0 ? Json() : Json(comparison.ops[static_cast<size_t>(i)].name); };
-  Json ops = Json::array();
-  for (const guard::OpComparison& op : comparison.ops) ops.push_back(OpJson(op));
-  Json document = {{"ops", ops},
-                   {"first_bad", name(bad)},
-                   {"first_not_finite", name(comparison.first_not_finite)},
-                   {"compared", comparison.compared},
-                   {"samples", comparison.samples},
-                   {"data", data->Describe()},
-                   {"reference", comparer->truth().Describe()}};
-  if (options.bisect) document["guilty"] = VerdictJson(verdict, comparison, program);
-  ShowTable(comparison, options.per_op, context);
-  context.Say(fmt::format("{} of {} values compared with {}; data: {}", comparison.compared, comparison.ops.size(),
-                          comparer->truth().Describe(), data->Describe()));
-  if (comparison.first_not_finite >= 0) {
-    const auto& op = comparison.ops[static_cast<size_t>(comparison.first_not_finite)];
-    context.Say(fmt::format("first NaN or infinity: '{}' ({})", op.name, op.type));
-  }
-  if (options.bisect && verdict.guilty < 0) context.Say(verdict.explanation);
-  if (comparison.compared == 0)
-    return BadInput("no value of '{}' has a counterpart by name in {}", model.model, comparer->truth().Describe());
-  if (bad < 0) {
+  TENON_ASSIGN_OR_RETURN(const Outcome out, Compare(options, model, program, context));
+  if (!options.csv.empty()) TENON_RETURN_IF_ERROR(WriteText(options.csv, guard::ToCsv(out.comparison, options.per_op)));
+  Show(out, options, context);
+  if (out.comparison.compared == 0 && out.bad < 0)
+    return BadInput("no value of '{}' has a counterpart by name in {}", model.model, out.reference);
+  const Json document = DocumentOf(out, options, program);
+  if (out.bad < 0) {
     context.Document(document);
-    context.Say("all within their bounds");
     return Status::Ok();
   }
   context.details = document;
-  const auto& op = comparison.ops[static_cast<size_t>(bad)];
-  const std::string why = options.bisect && verdict.guilty >= 0 ? verdict.explanation
-                          : op.bad ? fmt::format("error {:.3g}, bound {:.3g}{}", op.errors.Score(), op.bound,
-                                                 options.bisect ? "; " + verdict.explanation : "")
-                                   : fmt::format("own error {:.3g}", op.own.Score());
-  return {Code::kGuardRefused, fmt::format("operator '{}' ({}) gives wrong values; {}", op.name, op.type, why)};
+  const guard::OpComparison& op = out.comparison.ops[static_cast<size_t>(out.bad)];
+  return {Code::kGuardRefused,
+          fmt::format("operator '{}' ({}) gives wrong values; {}", op.name, op.type, Explanation(out, options))};
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ Result<std::optional<HostTensor>> Comparer::KnownValue(ValueIndex v) {
   if (const HostTensor* input = FindByName(sample_->inputs, value.name)) return std::optional(*input);
   const auto own = values_.find(value.name);
   if (own == values_.end() || own->second.is_sequence) return std::optional<HostTensor>();
-  TENON_ASSIGN_OR_RETURN(const auto truth, truth_->Find(value.name));
+  TENON_ASSIGN_OR_RETURN(const auto truth, TruthOf(value.name));
   if (!truth || truth->is_sequence || truth->shape != own->second.shape) return std::optional<HostTensor>();
   if (truth->dtype == own->second.dtype) return truth;
   TENON_ASSIGN_OR_RETURN(Tensor copy, Tensor::CopyOf(ViewOf(*truth)));
@@ -99,7 +99,7 @@ Result<std::optional<Errors>> Comparer::OwnAgainstTruth(const std::vector<int>& 
     inputs.push_back(*known);
   }
   const std::string& name = program_.values[static_cast<size_t>(value)].name;
-  TENON_ASSIGN_OR_RETURN(const auto truth, truth_->Find(name));
+  TENON_ASSIGN_OR_RETURN(const auto truth, TruthOf(name));
   if (!truth) return std::optional<Errors>();
   TENON_ASSIGN_OR_RETURN(const auto outputs, RunSlice(slice, inputs));
   return ErrorsOf(outputs[0], *truth);
@@ -140,7 +140,9 @@ Status Comparer::SingleOps(DataSet& data, std::span<const size_t> samples, Compa
   for (const size_t i : samples) {
     TENON_ASSIGN_OR_RETURN(const Sample sample, data.Load(i));
     TENON_RETURN_IF_ERROR(RunSample(sample));
+    size_t done = 0;
     for (OpComparison& row : comparison->ops) {
+      Report("operators run alone", done++, comparison->ops.size());
       const Step& step = program_.steps[static_cast<size_t>(row.step)];
       const ValueIndex value = step.outputs[static_cast<size_t>(row.index)];
       const kernels::OpKernels* op = kernels::FindOp(step.op);
@@ -225,7 +227,9 @@ Result<Verdict> Comparer::Bisect(DataSet& data, std::span<const size_t> samples,
     TENON_RETURN_IF_ERROR(RunSample(sample));
     reference_sample_ = nullptr;
     for (size_t r = 0; r < comparison.ops.size(); ++r) {
-      if (!comparison.ops[r].bad || !comparison.ops[r].compared) continue;
+      Report("values examined", r, comparison.ops.size());
+      const OpComparison& op = comparison.ops[r];
+      if (!op.compared || op.errors.Score() <= BoundOf(op.step)) continue;
       TENON_ASSIGN_OR_RETURN(const auto verdict, Blame(comparison, static_cast<int>(r)));
       if (!verdict) continue;
       if (verdict->guilty >= 0) {

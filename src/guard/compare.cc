@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "guard/slice.h"
 #include "guard/values.h"
@@ -16,13 +17,18 @@ using artifact::ValueIndex;
 
 namespace {
 
-// What rounding alone explains, over one operator, with room for sums of thousands of terms.
-double BoundOfType(DType t) {
+// What rounding explains: over one operator, with room for sums of thousands of terms, and over all that come before it.
+struct TypeBounds {
+  double own;
+  double total;
+};
+
+TypeBounds BoundsOfType(DType t) {
   switch (t) {
-    case DType::kBF16: return 5e-2;
-    case DType::kF16: return 1e-2;
+    case DType::kBF16: return {5e-2, 0.2};
+    case DType::kF16: return {1e-2, 5e-2};
     case DType::kI8:
-    case DType::kU8: return 2e-2;
+    case DType::kU8: return {2e-2, 0.2};
     case DType::kF32:
     case DType::kF64:
     case DType::kBool:
@@ -31,8 +37,8 @@ double BoundOfType(DType t) {
     case DType::kI32:
     case DType::kU32:
     case DType::kI64:
-    case DType::kU64: return 1e-3;
-    default: return 0.2;   // eight bits of float and less
+    case DType::kU64: return {1e-3, 1e-2};
+    default: return {0.2, 0.5};   // eight bits of float and less
   }
 }
 
@@ -44,6 +50,42 @@ void CountNotFinite(const HostTensor& t, int64_t* nan, int64_t* infinite) {
     *nan += std::isnan(v) ? 1 : 0;
     *infinite += std::isinf(v) ? 1 : 0;
   }
+}
+
+// "conv1" for "conv1:nhwc" and "conv1:nhwc_2"; empty for other names.
+std::string SourceOfNhwc(const std::string& name) {
+  constexpr std::string_view kForm = ":nhwc";
+  const size_t at = name.rfind(kForm);
+  if (at == std::string::npos) return "";
+  const std::string rest = name.substr(at + kForm.size());
+  const bool plain = rest.empty() || (rest[0] == '_' && rest.find_first_not_of("0123456789", 1) == std::string::npos);
+  return plain ? name.substr(0, at) : "";
+}
+
+// [n, c, ...] as [n, ..., c].
+HostTensor ChannelsLast(const HostTensor& t, const std::string& name) {
+  HostTensor out = t;
+  out.name = name;
+  const int64_t batch = t.shape[0];
+  const int64_t channels = t.shape[1];
+  out.shape.erase(out.shape.begin() + 1);
+  out.shape.push_back(channels);
+  int64_t plane = 1;
+  for (size_t i = 2; i < t.shape.size(); ++i) plane *= t.shape[i];
+  const auto size = static_cast<size_t>(DTypeBits(t.dtype)) / 8;
+  auto bytes = std::make_shared<std::vector<char>>(t.bytes);
+  const auto* from = static_cast<const char*>(t.data);
+  for (int64_t n = 0; n < batch; ++n) {
+    for (int64_t c = 0; c < channels; ++c) {
+      for (int64_t p = 0; p < plane; ++p) {
+        const auto to = static_cast<size_t>((n * plane + p) * channels + c) * size;
+        std::memcpy(bytes->data() + to, from + static_cast<size_t>((n * channels + c) * plane + p) * size, size);
+      }
+    }
+  }
+  out.data = bytes->data();
+  out.owner = bytes;
+  return out;
 }
 
 // Constants stay readable although a session packs them: buffers that two programs hold are not given back.
@@ -62,13 +104,15 @@ Result<std::unique_ptr<Comparer>> Comparer::Create(Program program, std::unique_
   return comparer;
 }
 
-double Comparer::BoundOf(int step) const {
+double Comparer::BoundOf(int step, bool total) const {
   if (options_.bound > 0) return options_.bound;
   double bound = 0;
   const Step& s = program_.steps[static_cast<size_t>(step)];
   for (const auto& list : {s.inputs, s.outputs}) {
     for (const ValueIndex v : list) {
-      if (v != kAbsent) bound = std::max(bound, BoundOfType(program_.values[static_cast<size_t>(v)].dtype));
+      if (v == kAbsent) continue;
+      const TypeBounds bounds = BoundsOfType(program_.values[static_cast<size_t>(v)].dtype);
+      bound = std::max(bound, total ? bounds.total : bounds.own);
     }
   }
   return bound;
@@ -82,7 +126,7 @@ void Comparer::AddRows(Comparison* comparison) const {
     const Step& step = program_.steps[s];
     // Reports of bodies stand after that of their step.
     while (report < kernels.size() && (kernels[report].node != step.name || kernels[report].op != step.op)) ++report;
-    bounds[s] = BoundOf(static_cast<int>(s));
+    bounds[s] = BoundOf(static_cast<int>(s), true);
     for (const ValueIndex v : step.inputs) {   // rounding of earlier steps is not undone
       const int producer = v == kAbsent ? -1 : producers_[static_cast<size_t>(v)];
       if (producer >= 0) bounds[s] = std::max(bounds[s], bounds[static_cast<size_t>(producer)]);
@@ -115,13 +159,23 @@ Status Comparer::RunSample(const Sample& sample) {
   return Status::Ok();
 }
 
+Result<std::optional<HostTensor>> Comparer::TruthOf(const std::string& name) {
+  TENON_ASSIGN_OR_RETURN(auto truth, truth_->Find(name));
+  if (truth) return truth;
+  const std::string source = SourceOfNhwc(name);
+  if (source.empty()) return truth;
+  TENON_ASSIGN_OR_RETURN(truth, truth_->Find(source));
+  if (!truth || truth->is_sequence || truth->shape.size() < 3 || DTypeBits(truth->dtype) < 8) return std::optional<HostTensor>();
+  return std::optional(ChannelsLast(*truth, name));
+}
+
 Status Comparer::CompareRow(OpComparison* row) {
   const auto own = values_.find(row->value);
   if (own == values_.end()) return Status::Ok();
   const HostTensor& value = own->second;
   row->shape = value.shape;
   CountNotFinite(value, &row->nan, &row->infinite);
-  TENON_ASSIGN_OR_RETURN(const auto truth, truth_->Find(row->value));
+  TENON_ASSIGN_OR_RETURN(const auto truth, TruthOf(row->value));
   if (!truth) {
     row->reason = "the other side has no value of this name";
     return Status::Ok();
@@ -153,7 +207,7 @@ Result<Comparison> Comparer::Compare(DataSet& data, std::span<const size_t> samp
     TENON_ASSIGN_OR_RETURN(const Sample sample, data.Load(i));
     TENON_RETURN_IF_ERROR(RunSample(sample));
     for (OpComparison& row : comparison.ops) TENON_RETURN_IF_ERROR(CompareRow(&row));
-    ++comparison.samples;
+    Report("samples compared", ++comparison.samples, samples.size());
   }
   for (size_t i = 0; i < comparison.ops.size(); ++i) {
     const OpComparison& row = comparison.ops[i];

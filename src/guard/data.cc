@@ -11,12 +11,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string Extension(const fs::path& path) {
-  std::string e = path.extension().string();
-  std::transform(e.begin(), e.end(), e.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return e;
-}
-
 std::vector<std::string> Strings(const std::vector<fs::path>& paths, const char* extension) {
   std::vector<std::string> out;
   for (const fs::path& p : paths) {
@@ -25,9 +19,27 @@ std::vector<std::string> Strings(const std::vector<fs::path>& paths, const char*
   return out;
 }
 
-constexpr const char* kAllowed = "allowed: .npz, .npy, .jsonl";
+bool IsJsonLines(const fs::path& path) {
+  const std::string extension = Extension(path);
+  return extension == ".jsonl" || extension == ".ndjson";
+}
+
+bool HoldsPictures(const std::vector<fs::path>& paths) {
+  std::error_code error;
+  return std::any_of(paths.begin(), paths.end(), [&](const fs::path& p) {
+    if (IsPicture(p)) return true;
+    if (!fs::is_directory(p, error)) return false;
+    const auto inner = List(p.string());
+    return inner.ok() && std::any_of(inner->begin(), inner->end(), IsPicture);
+  });
+}
+
+constexpr const char* kAllowed = "allowed: .npz, .npy, .jsonl, pictures";
 
 Status NotData(const std::string& path) {
+  if (Extension(path) == ".txt")
+    return Unsupported("'{}'; text needs a tokenizer, which this version does not have; allowed here: its ids in .npz or .jsonl",
+                       path);
   return BadInput("'{}'; holds no data that is known; {}", path, kAllowed);
 }
 
@@ -49,16 +61,28 @@ Result<std::unique_ptr<DataSet>> OpenFolder(const std::string& path, const Inter
     if (fs::is_directory(p, error) && HasArrayOfEachInput(p, model)) folders.push_back(p.string());
   }
   if (!folders.empty()) return OpenArrays(path, folders, model, options);
+  std::vector<std::string> lines;
+  for (const fs::path& p : paths) {
+    if (IsJsonLines(p)) lines.push_back(p.string());
+  }
+  if (!lines.empty()) return OpenJsonLines(path, lines, model);
   const auto npy = Strings(paths, ".npy");
   if (!npy.empty()) {
     if (model.inputs.size() == 1) return OpenArrays(path, npy, model, options);
     return BadInput("'{}'; a model with {} inputs needs an .npy file of each, as '{}.npy'", path, model.inputs.size(),
                     FileNameOf(model.inputs[0].name));
   }
+  if (HoldsPictures(paths)) return OpenPictures(path, model, options);
   return NotData(path);
 }
 
 }  // namespace
+
+std::string Extension(const fs::path& path) {
+  std::string e = path.extension().string();
+  std::transform(e.begin(), e.end(), e.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return e;
+}
 
 Result<std::unique_ptr<DataSet>> DataSet::Open(const std::string& path, const Session& session, const DataOptions& options) {
   const Interface model{session.inputs(), session.outputs()};
@@ -73,6 +97,8 @@ Result<std::unique_ptr<DataSet>> DataSet::Open(const std::string& path, const Se
     if (model.inputs.size() == 1) return OpenArrays(path, {path}, model, options);
     return BadInput("'{}'; one array is not enough for a model with {} inputs", path, model.inputs.size());
   }
+  if (IsJsonLines(path)) return OpenJsonLines(path, {path}, model);
+  if (IsPicture(path)) return OpenPictures(path, model, options);
   return NotData(path);
 }
 

@@ -163,6 +163,23 @@ TEST(Data, RefusesHostileArchives) {
   }
 }
 
+TEST(Data, Q01_OrderAndSplitRepeat) {
+  const auto session = SessionOf(kScores);
+  std::vector<std::vector<float>> orders;
+  for (const bool backwards : {false, true}) {
+    const Folder folder;
+    for (int i = 0; i < 6; ++i) {
+      const int k = backwards ? 5 - i : i;   // folders list files as they were made, or by hash
+      WriteNpz(folder / fmt::format("{}.npz", k), {{"x", Counting({1, 3}, static_cast<float>(k))}});
+    }
+    auto data = Get(DataSet::Open(folder.path(), *session));
+    auto& order = orders.emplace_back();
+    for (const size_t i : Get(SplitSamples(data->size(), 0.5, 7)).deciding)
+      order.push_back(Values(Get(data->Load(i)).inputs[0])[1]);
+  }
+  EXPECT_EQ(orders[0], orders[1]);
+}
+
 TEST(Data, SplitsTheSameWayForTheSameSeed) {
   const auto a = SplitSamples(10, 0.3, 1);
   const auto b = SplitSamples(10, 0.3, 1);

@@ -49,10 +49,12 @@ Result<std::unique_ptr<DataSet>> OpenArrays(const std::string& path, const std::
 /// `files`: .jsonl.
 Result<std::unique_ptr<DataSet>> OpenJsonLines(const std::string& path, const std::vector<std::string>& files,
                                                const Interface& model);
-/// `files`: pictures; labels[i] of files[i], or none.
-Result<std::unique_ptr<DataSet>> OpenPictures(const std::string& path, const std::vector<std::string>& files,
-                                              std::vector<std::string> labels, const Interface& model,
-                                              const DataOptions& options);
+/// A picture, or a folder of them. Labels stand in `labels.txt` (or .csv, .tsv) in it, a line each: name, then a tab, comma or
+/// space, then the label; or pictures lie in one folder a class, whose place in the order of names is the label.
+Result<std::unique_ptr<DataSet>> OpenPictures(const std::string& path, const Interface& model, const DataOptions& options);
+bool IsPicture(const std::filesystem::path& path);
+/// `path`'s extension in lower case.
+std::string Extension(const std::filesystem::path& path);
 
 }  // namespace tenon::guard
 

@@ -6,7 +6,7 @@ import pytest
 
 from support import build_model, command, paths
 
-COMMANDS = ("run", "compile", "inspect", "bench", "doctor", "knobs", "version", "completion")
+COMMANDS = ("run", "compile", "inspect", "bench", "verify", "doctor", "knobs", "version", "completion")
 
 
 @pytest.fixture(scope="module")
