@@ -205,9 +205,9 @@ class Bf16Conv final : public Kernel {
       if (base.residual != nullptr) {
         product.residual = static_cast<const std::byte*>(base.residual) + g * p.ocg() * (base.residual_f32 ? 4 : 2);
       }
-      const Bf16Windows windows(kernels_, p, base.a, base.a_f32, g * p.icg());
+      const WindowRows windows(kernels_, p, base.a, base.a_f32, g * p.icg());
       if (!s.pointwise) {
-        product.fill = Bf16Windows::Fill;
+        product.fill = WindowRows::Fill;
         product.fill_context = &windows;
       }
       gemm::RunBf16(kernels_, product, scratch, team);

@@ -5,20 +5,50 @@
 
 namespace tenon::kernels::conv {
 
-struct Bf16Windows::At {
+struct WindowRows::At {
   int64_t w, h, d, n;
 };
 
-Bf16Windows::Bf16Windows(const gemm::Bf16Kernels& kernels, const Plane& plane, const void* x, bool f32, int64_t first_channel)
+WindowRows::WindowRows(const gemm::Bf16Kernels& kernels, const Plane& plane, const void* x, bool f32, int64_t first_channel)
     : kernels_(kernels),
       p_(plane),
       x_(static_cast<const std::byte*>(x) + first_channel * (f32 ? 4 : 2)),
       f32_(f32),
       whole_lines_(plane.group == 1 && plane.dilation[2] == 1),
-      bytes_(kernels.a_f32 ? 4 : 2) {}
+      w_lo_((plane.pad[2] + plane.stride[2] - 1) / plane.stride[2]),
+      bytes_(kernels.a_f32 ? 4 : 2) {
+  const int64_t room = plane.in[2] + plane.pad[2] - (plane.kernel[2] - 1) * plane.dilation[2] - 1;
+  w_hi_ = room < 0 ? 0 : std::min(plane.out[2], room / plane.stride[2] + 1);
+}
 
-void Bf16Windows::Advance(At* at) const {
-  if (++at->w < p_.out[2]) return;
+// Outputs of the line from `at` on whose windows lie inside the picture and are a few whole runs.
+int64_t WindowRows::Stretch(const At& at) const {
+  const int64_t h0 = at.h * p_.stride[1] - p_.pad[1];
+  const bool inside = h0 >= 0 && h0 + (p_.kernel[1] - 1) * p_.dilation[1] < p_.in[1];
+  return whole_lines_ && p_.kernel[0] == 1 && p_.pad[0] == 0 && inside && at.w >= w_lo_ ? std::max<int64_t>(0, w_hi_ - at.w) : 0;
+}
+
+void WindowRows::Inner(const At& at, int64_t count, std::byte* to, int64_t stride, int64_t padded) const {
+  const int64_t line = (at.n * p_.in[0] + at.d * p_.stride[0]) * p_.in[1] + at.h * p_.stride[1] - p_.pad[1];
+  const int64_t first = (line * p_.in[2] + at.w * p_.stride[2] - p_.pad[2]) * p_.c;
+  gemm::Bf16Windows v;
+  v.from = x_ + first * (f32_ ? 4 : 2);
+  v.from_f32 = f32_;
+  v.n = p_.kernel[2] * p_.c;
+  v.runs = p_.kernel[1];
+  v.run_step = p_.dilation[1] * p_.in[2] * p_.c;
+  v.windows = count;
+  v.window_step = p_.stride[2] * p_.c;
+  v.to = to;
+  v.to_stride = stride;
+  v.padded = padded;
+  kernels_.windows(v);
+}
+
+// Within the line, or to the next.
+void WindowRows::Advance(At* at, int64_t pixels) const {
+  at->w += pixels;
+  if (at->w < p_.out[2]) return;
   at->w = 0;
   if (++at->h < p_.out[1]) return;
   at->h = 0;
@@ -27,18 +57,18 @@ void Bf16Windows::Advance(At* at) const {
   ++at->n;
 }
 
-std::byte* Bf16Windows::Zeros(std::byte* to, int64_t count) const {
+std::byte* WindowRows::Zeros(std::byte* to, int64_t count) const {
   std::memset(to, 0, static_cast<size_t>(count * bytes_));
   return to + count * bytes_;
 }
 
-std::byte* Bf16Windows::Runs(int64_t offset, int64_t n, int64_t runs, int64_t step, std::byte* to) const {
-  kernels_.convert_runs(x_ + offset * (f32_ ? 4 : 2), f32_, n, runs, step, to);
+std::byte* WindowRows::Runs(int64_t offset, int64_t n, int64_t runs, int64_t step, std::byte* to) const {
+  kernels_.windows({x_ + offset * (f32_ ? 4 : 2), f32_, n, runs, step, 1, 0, to, 0, 0});
   return to + n * runs * bytes_;
 }
 
 // The window's part of the line whose first pixel is at `offset`, beginning at column w0, which may lie outside.
-std::byte* Bf16Windows::Line(int64_t offset, int64_t w0, std::byte* to) const {
+std::byte* WindowRows::Line(int64_t offset, int64_t w0, std::byte* to) const {
   const int64_t icg = p_.icg();
   const int64_t step = p_.dilation[2];
   // Kernel positions [lo, hi) fall inside the line.
@@ -53,7 +83,7 @@ std::byte* Bf16Windows::Line(int64_t offset, int64_t w0, std::byte* to) const {
   return to;
 }
 
-std::byte* Bf16Windows::Window(const At& at, std::byte* to) const {
+std::byte* WindowRows::Window(const At& at, std::byte* to) const {
   const int64_t w0 = at.w * p_.stride[2] - p_.pad[2];
   const int64_t h0 = at.h * p_.stride[1] - p_.pad[1];
   const int64_t d0 = at.d * p_.stride[0] - p_.pad[0];
@@ -80,8 +110,8 @@ std::byte* Bf16Windows::Window(const At& at, std::byte* to) const {
   return to;
 }
 
-void Bf16Windows::Fill(const void* context, int64_t row, int64_t count, void* to, int64_t stride) {
-  const auto& self = *static_cast<const Bf16Windows*>(context);
+void WindowRows::Fill(const void* context, int64_t row, int64_t count, void* to, int64_t stride) {
+  const auto& self = *static_cast<const WindowRows*>(context);
   const Plane& p = self.p_;
   At at;
   int64_t pixel = row;
@@ -92,11 +122,20 @@ void Bf16Windows::Fill(const void* context, int64_t row, int64_t count, void* to
   at.d = pixel % p.out[0];
   at.n = pixel / p.out[0];
   const int64_t k = p.taps() * p.icg();
-  const int64_t padding = (k + gemm::kBf16Depth - 1) / gemm::kBf16Depth * gemm::kBf16Depth - k;
+  const int64_t padded = (k + gemm::kBf16Depth - 1) / gemm::kBf16Depth * gemm::kBf16Depth;
   auto* out = static_cast<std::byte*>(to);
-  for (int64_t r = 0; r < count; ++r, self.Advance(&at)) {
-    std::byte* end = self.Window(at, out + r * stride * self.bytes_);
-    if (padding > 0) self.Zeros(end, padding);
+  for (int64_t r = 0; r < count;) {
+    std::byte* first = out + r * stride * self.bytes_;
+    const int64_t stretch = std::min(count - r, self.Stretch(at));
+    if (stretch > 0) {
+      self.Inner(at, stretch, first, stride, padded);
+    } else {
+      std::byte* end = self.Window(at, first);
+      if (padded > k) self.Zeros(end, padded - k);
+    }
+    const int64_t done = std::max<int64_t>(1, stretch);
+    self.Advance(&at, done);
+    r += done;
   }
 }
 

@@ -8,17 +8,19 @@
 
 namespace tenon::kernels::conv {
 
-class Bf16Windows {
+class WindowRows {
  public:
   /// Of channels [first_channel, first_channel + icg) of `x`, [n, in..., c], bf16 or f32. `plane` and `kernels` stay alive.
-  Bf16Windows(const gemm::Bf16Kernels& kernels, const Plane& plane, const void* x, bool f32, int64_t first_channel);
+  WindowRows(const gemm::Bf16Kernels& kernels, const Plane& plane, const void* x, bool f32, int64_t first_channel);
 
-  /// Bf16Gemm::fill; `context` is a Bf16Windows.
+  /// Bf16Gemm::fill; `context` is a WindowRows.
   static void Fill(const void* context, int64_t row, int64_t count, void* to, int64_t stride);
 
  private:
   struct At;
-  void Advance(At* at) const;
+  void Advance(At* at, int64_t pixels) const;
+  int64_t Stretch(const At& at) const;
+  void Inner(const At& at, int64_t count, std::byte* to, int64_t stride, int64_t padded) const;
   std::byte* Window(const At& at, std::byte* to) const;
   std::byte* Line(int64_t offset, int64_t w0, std::byte* to) const;
   std::byte* Zeros(std::byte* to, int64_t count) const;
@@ -28,7 +30,8 @@ class Bf16Windows {
   const Plane& p_;
   const std::byte* x_;
   bool f32_;
-  bool whole_lines_;   ///< the window's part of a line is one contiguous run
+  bool whole_lines_;    ///< the window's part of a line is one contiguous run
+  int64_t w_lo_, w_hi_;   ///< columns of outputs whose windows lie inside the picture
   int64_t bytes_;      ///< of an element that is written
 };
 

@@ -41,7 +41,9 @@ inline void StoreRow(uint16_t* p, const __m512* v) {
 }
 
 // A is f32 here.
-inline bool CopyRuns(const void*, bool, int64_t, int64_t, int64_t, uint16_t*) { return false; }
+inline bool CopyWindows(const Bf16Windows&) {
+  return false;
+}
 
 #include "kernels/gemm/bf16_pack.inl"
 #include "kernels/gemm/bf16_simd512.inl"
@@ -92,7 +94,7 @@ void Tile(const Bf16Tile& t) {
 
 }  // namespace
 
-extern const Bf16Kernels kBf16Avx512 = {
-    "avx512", 12, true, false, nullptr, nullptr, Tile, Finish, Convert<true>, ConvertRuns<true>, Narrow, PackBf16Panel};
+extern const Bf16Kernels kBf16Avx512 = {"avx512", 12,     true,          false,         nullptr, nullptr,
+                                        Tile,     Finish, Convert<true>, Windows<true>, Narrow,  PackBf16Panel};
 
 }  // namespace tenon::kernels::gemm

@@ -63,7 +63,7 @@ void Tile(const Bf16Tile& t) {
 
 }  // namespace
 
-extern const Bf16Kernels kBf16Avx512Bf16 = {
-    "avx512bf16", 12, false, false, nullptr, nullptr, Tile, Finish, Convert<false>, ConvertRuns<false>, Narrow, PackBf16Panel};
+extern const Bf16Kernels kBf16Avx512Bf16 = {"avx512bf16", 12,     false,          false,          nullptr, nullptr,
+                                            Tile,         Finish, Convert<false>, Windows<false>, Narrow,  PackBf16Panel};
 
 }  // namespace tenon::kernels::gemm

@@ -1,7 +1,7 @@
 // The epilogue of the bf16 tiles and the copying of A over a vector type Vec. Included inside an anonymous namespace after
 // activate.inl; the file defines LoadBf(p, n) and StoreBf(p, v, n) for n <= Vec::kLanes elements, StoreRow(p, v) for
-// the vectors of 32 elements, and CopyRuns(from, from_f32, n, runs, from_step, to), which is ConvertRuns for few elements to bf16 or
-// says false.
+// the vectors of 32 elements, and CopyWindows, which is Windows to
+// bf16 or says false.
 
 inline T LoadAny(const void* p, bool f32, int64_t at, int64_t n) {
   if (!f32) return LoadBf(static_cast<const uint16_t*>(p) + at, n);
@@ -150,12 +150,18 @@ void Convert(const void* from, bool from_f32, int64_t n, void* to, int64_t padde
 }
 
 template <bool kAF32>
-void ConvertRuns(const void* from, bool from_f32, int64_t n, int64_t runs, int64_t from_step, void* to) {
-  if (!kAF32 && CopyRuns(from, from_f32, n, runs, from_step, static_cast<uint16_t*>(to))) return;
-  const int64_t in_bytes = from_step * (from_f32 ? 4 : 2);
-  const int64_t out_bytes = n * (kAF32 ? 4 : 2);
-  for (int64_t i = 0; i < runs; ++i) {
-    Convert<kAF32>(static_cast<const char*>(from) + i * in_bytes, from_f32, n, static_cast<char*>(to) + i * out_bytes, n);
+void Windows(const Bf16Windows& v) {
+  if (!kAF32 && CopyWindows(v)) return;
+  const int64_t in_bytes = v.from_f32 ? 4 : 2;
+  constexpr int64_t kOutBytes = kAF32 ? 4 : 2;
+  for (int64_t w = 0; w < v.windows; ++w) {
+    const char* from = static_cast<const char*>(v.from) + w * v.window_step * in_bytes;
+    char* to = static_cast<char*>(v.to) + w * v.to_stride * kOutBytes;
+    for (int64_t r = 0; r < v.runs; ++r) {
+      Convert<kAF32>(from + r * v.run_step * in_bytes, v.from_f32, v.n, to + r * v.n * kOutBytes, v.n);
+    }
+    const int64_t k = v.n * v.runs;
+    if (v.padded > k) __builtin_memset(to + k * kOutBytes, 0, static_cast<size_t>((v.padded - k) * kOutBytes));
   }
 }
 

@@ -17,22 +17,34 @@ inline void StoreRow(uint16_t* p, const __m512* v) {
   _mm512_storeu_si512(p, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(v[1], v[0])));
 }
 
-// Each run is one store of 32 elements, the next one covers what lies behind.
-inline bool CopyRuns(const void* from, bool from_f32, int64_t n, int64_t runs, int64_t from_step, uint16_t* to) {
-  if (n > 32) return false;
-  if (!from_f32) {
-    const auto* p = static_cast<const uint16_t*>(from);
-    const __mmask32 mask = n == 32 ? 0xffffffffU : (1U << n) - 1U;
-    for (int64_t i = 0; i < runs; ++i) _mm512_storeu_si512(to + i * n, _mm512_maskz_loadu_epi16(mask, p + i * from_step));
-    return true;
+// 32 elements a store; the next run covers what a store wrote behind its own.
+inline void CopyRun(const uint16_t* from, int64_t n, uint16_t* to) {
+  for (; n >= 32; n -= 32, from += 32, to += 32) _mm512_storeu_si512(to, _mm512_loadu_si512(from));
+  if (n > 0) _mm512_storeu_si512(to, _mm512_maskz_loadu_epi16((1U << n) - 1U, from));
+}
+
+inline void CopyRun(const float* from, int64_t n, uint16_t* to) {
+  for (; n > 0; n -= 32, from += 32, to += 32) {
+    const __m512 low = _mm512_maskz_loadu_ps(n >= 16 ? static_cast<__mmask16>(0xffff) : Vec::Mask(n), from);
+    const __mmask16 rest = n >= 32 ? static_cast<__mmask16>(0xffff) : n <= 16 ? static_cast<__mmask16>(0) : Vec::Mask(n - 16);
+    const __m512 high = _mm512_maskz_loadu_ps(rest, from + 16);
+    _mm512_storeu_si512(to, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low)));
   }
-  const auto* p = static_cast<const float*>(from);
-  const __mmask16 low = n >= 16 ? static_cast<__mmask16>(0xffff) : Vec::Mask(n);
-  const __mmask16 high = n <= 16 ? static_cast<__mmask16>(0) : Vec::Mask(n - 16);
-  for (int64_t i = 0; i < runs; ++i) {
-    const __m512 a = _mm512_maskz_loadu_ps(low, p + i * from_step);
-    const __m512 b = _mm512_maskz_loadu_ps(high, p + i * from_step + 16);
-    _mm512_storeu_si512(to + i * n, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(b, a)));
+}
+
+template <typename E>
+inline void CopyTyped(const Bf16Windows& v) {
+  // What the runs cover with the zeros behind the last one.
+  const int64_t covered = v.runs == 0 ? 0 : (v.runs - 1) * v.n + (v.n + 31) / 32 * 32;
+  for (int64_t w = 0; w < v.windows; ++w) {
+    const E* from = static_cast<const E*>(v.from) + w * v.window_step;
+    uint16_t* to = static_cast<uint16_t*>(v.to) + w * v.to_stride;
+    for (int64_t r = 0; r < v.runs; ++r) CopyRun(from + r * v.run_step, v.n, to + r * v.n);
+    for (int64_t i = covered; i < v.padded; i += 32) _mm512_storeu_si512(to + i, _mm512_setzero_si512());
   }
+}
+
+inline bool CopyWindows(const Bf16Windows& v) {
+  v.from_f32 ? CopyTyped<float>(v) : CopyTyped<uint16_t>(v);
   return true;
 }

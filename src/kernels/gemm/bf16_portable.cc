@@ -29,7 +29,9 @@ inline void StoreRow(uint16_t* p, const T* v) {
 }
 
 // A is f32 here.
-inline bool CopyRuns(const void*, bool, int64_t, int64_t, int64_t, uint16_t*) { return false; }
+inline bool CopyWindows(const Bf16Windows&) {
+  return false;
+}
 
 #include "kernels/gemm/bf16_pack.inl"
 #include "kernels/gemm/bf16_finish.inl"
@@ -68,7 +70,7 @@ void Tile(const Bf16Tile& t) {
 
 }  // namespace
 
-extern const Bf16Kernels kBf16Portable = {
-    "portable", 4, true, false, nullptr, nullptr, Tile, Finish, Convert<true>, ConvertRuns<true>, Narrow, PackPanelPlain};
+extern const Bf16Kernels kBf16Portable = {"portable", 4,      true,          false,         nullptr, nullptr,
+                                          Tile,       Finish, Convert<true>, Windows<true>, Narrow,  PackPanelPlain};
 
 }  // namespace tenon::kernels::gemm

@@ -47,6 +47,18 @@ struct Bf16Finish {
   const Activation* rest;  ///< what the clamp does not do; null: nothing
 };
 
+/// Rows of A gathered from runs: to[w * to_stride + r * n + i] = bf16(from[w * window_step + r * run_step + i]) for i < n,
+/// r < runs, w < windows; then zeros up to `padded` elements of the row. Rows are written in order, up to 64 bytes too far.
+struct Bf16Windows {
+  const void* from;
+  bool from_f32;
+  int64_t n, runs, run_step;
+  int64_t windows, window_step;
+  void* to;  ///< bf16, or f32 when a_f32
+  int64_t to_stride;
+  int64_t padded;
+};
+
 struct Bf16Kernels {
   const char* name;
   int64_t max_rows;  ///< of a tile
@@ -58,8 +70,7 @@ struct Bf16Kernels {
   void (*finish)(const Bf16Finish&);
   /// to[i] for i < padded: bf16(from[i]), 0 from n on. `to` is bf16, or f32 when a_f32.
   void (*convert)(const void* from, bool from_f32, int64_t n, void* to, int64_t padded);
-  /// `runs` times n elements, from_step apart, one after the other to `to`; up to 64 bytes after them become 0 too.
-  void (*convert_runs)(const void* from, bool from_f32, int64_t n, int64_t runs, int64_t from_step, void* to);
+  void (*windows)(const Bf16Windows&);
   /// to[i] = bf16(from[i])
   void (*narrow)(const float* from, int64_t n, uint16_t* to);
   /// One panel from bf16 B[k][n] at b[k * k_stride + n * n_stride], n <= 32, zeros beyond k and n.
