@@ -1,10 +1,9 @@
 // Opening models of any kind: compiles on the fly what is not compiled, and keeps the result in a cache.
-#include <unistd.h>
-
 #include <cstdlib>
 #include <filesystem>
 
 #include "artifact/artifact.h"
+#include "base/cache_folder.h"
 #include "base/digest.h"
 #include "base/version.h"
 #include "compile/stages.h"
@@ -34,29 +33,6 @@ std::string OptionsKey(const CompileOptions& o) {
   return key + "|" + (isa == nullptr ? "" : isa);
 }
 
-Result<std::string> CacheDirectory(const std::string& wish) {
-  fs::path dir = wish;
-  if (wish.empty()) {
-    const char* xdg = std::getenv("XDG_CACHE_HOME");
-    const char* home = std::getenv("HOME");
-    if (xdg != nullptr && *xdg != '\0') {
-      dir = fs::path(xdg) / "tenon";
-    } else if (home != nullptr && *home != '\0') {
-      dir = fs::path(home) / ".cache" / "tenon";
-    } else {
-      return std::string();
-    }
-  }
-  std::error_code error;
-  fs::create_directories(dir, error);
-  if (error || access(dir.c_str(), W_OK) != 0) {
-    // An explicit wish that cannot be met is an error; the default place is only a convenience.
-    if (!wish.empty()) return Usage("cannot write to the cache folder '{}'", dir.string());
-    return std::string();
-  }
-  return dir.string();
-}
-
 Result<std::unique_ptr<Session>> CompileAndOpen(const std::string& model, const CompileOptions& options,
                                                 const SessionOptions& session_options) {
   hw::Team team(hw::DetectCpuAllowance().threads);
@@ -80,7 +56,7 @@ Result<std::unique_ptr<Session>> OpenModel(const std::string& model, const Compi
     return Session::Open(model, session_options);
   }
   if (cache_dir == "none") return CompileAndOpen(model, options, session_options);
-  TENON_ASSIGN_OR_RETURN(const std::string directory, CacheDirectory(cache_dir));
+  TENON_ASSIGN_OR_RETURN(const std::string directory, CacheFolder(cache_dir));
   if (directory.empty()) return CompileAndOpen(model, options, session_options);
   TENON_ASSIGN_OR_RETURN(const std::string digest, FileDigest(model));
   // Weights outside the model file are not part of its digest: their size and time are.

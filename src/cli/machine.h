@@ -8,7 +8,6 @@
 
 namespace tenon::cli {
 
-std::string CpuName();
 Json MachineJson();        ///< {cpu, isa, cores}
 std::string MachineText();
 

@@ -4,6 +4,7 @@
 
 #include "base/version.h"
 #include "cli/machine.h"
+#include "hw/cpu.h"
 #include "hw/isa.h"
 
 namespace tenon::cli {
@@ -16,11 +17,11 @@ Status Run(Context& context) {
   context.Document({{"version", kVersionString},
                     {"isa", hw::IsaToString(active)},
                     {"detected_isa", hw::IsaToString(hw::DetectIsa())},
-                    {"cpu", CpuName()},
+                    {"cpu", hw::CpuName()},
                     {"compiler", __VERSION__},
                     {"libraries", {{"protobuf", protobuf}, {"openssl", openssl}}}});
   context.Say(fmt::format("tenon {}\ncpu       {}\nisa       {}{}\ncompiler  {}\nlibraries protobuf {}, {}", kVersionString,
-                          CpuName(), hw::IsaToString(active),
+                          hw::CpuName(), hw::IsaToString(active),
                           active == hw::DetectIsa() ? "" : " (TENON_ISA; the CPU has " + hw::IsaToString(hw::DetectIsa()) + ")",
                           __VERSION__, protobuf, openssl));
   return Status::Ok();

@@ -1,5 +1,7 @@
 #include "hw/team.h"
 
+#include "hw/team_width.h"
+
 #ifdef _OPENMP
 #include <omp.h>
 #endif
@@ -8,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace tenon::hw {
 namespace {
@@ -20,7 +23,14 @@ void PinSelf(int core) {
   (void)pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
 }
 
+// Of the teams that this thread leads; see team_width.h.
+thread_local int widest = 1;
+
 }  // namespace
+
+int TakeTeamWidth() {
+  return std::exchange(widest, 1);
+}
 
 Team::Team(int threads, std::vector<int> cores) : threads_(std::max(1, threads)), cores_(std::move(cores)) {}
 
@@ -47,6 +57,7 @@ void Team::Run(int64_t n, int64_t grain, void (*f)(void*, int64_t, int64_t, int)
   const int threads = static_cast<int>(std::min<int64_t>(threads_, chunks));
 #ifdef _OPENMP
   if (threads > 1 && omp_in_parallel() == 0) {
+    widest = std::max(widest, threads);
 #pragma omp parallel num_threads(threads)
     {
       const int64_t width = omp_get_num_threads();
