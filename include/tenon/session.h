@@ -58,6 +58,23 @@ class CancelToken {
   std::atomic<bool> cancelled_{false};
 };
 
+/// An operand of an executed operator.
+struct OperandRecord {
+  DType dtype = DType::kUndefined;
+  std::vector<int64_t> shape;
+};
+
+/// What an executed operator had to do, and how.
+struct StepDetails {
+  std::vector<OperandRecord> inputs;      ///< absent ones are kUndefined; sequences too
+  std::vector<OperandRecord> outputs;
+  double flops = 0;                       ///< arithmetic operations, a multiply-add being two
+  double bytes = 0;                       ///< every operand read once and every result written once
+  DType product = DType::kUndefined;      ///< type that products multiply in; kUndefined: an operator without products
+  int threads = 1;                        ///< most threads that worked on it at one time
+  bool dynamic = false;                   ///< its shapes depend on data
+};
+
 /// One executed operator, for profilers. Times in nanoseconds.
 struct StepRecord {
   std::string_view name;
@@ -67,6 +84,8 @@ struct StepRecord {
   uint64_t duration_ns;
   std::string shapes;                     ///< "1x3x48x320,32x3x3x3->1x32x24x160"
   std::vector<HostTensor> outputs;        ///< only when asked for; memory of the session, valid during the call
+  const void* step = nullptr;             ///< tells operators of one session apart
+  const StepDetails* details = nullptr;   ///< only when asked for; valid during the call
 };
 
 class StepObserver {
@@ -74,6 +93,12 @@ class StepObserver {
   virtual ~StepObserver() = default;
   /// True: records carry the operator's outputs, named as in the compiled model. (Inputs may be overwritten by then.)
   virtual bool WantsValues() const { return false; }
+  /// False: `shapes` stays empty, and a record costs next to nothing.
+  virtual bool WantsShapes() const { return true; }
+  /// True: records carry `details`.
+  virtual bool WantsDetails() const { return false; }
+  /// Right before an operator runs.
+  virtual void BeforeStep() {}
   virtual void OnStep(const StepRecord& record) = 0;
 };
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "hw/team_width.h"
+#include "kernels/cost.h"
 #include "runtime/host_tensor.h"
 
 namespace tenon::runtime {
@@ -181,7 +183,12 @@ Status Executor::RunSteps(const RunOptions& options) {
     if (options.cancel != nullptr && options.cancel->cancelled()) return {Code::kCancelled, "run cancelled"};
     if (timed && std::chrono::steady_clock::now() >= options.deadline)
       return {Code::kCancelled, "run cancelled; its deadline passed"};
-    const uint64_t start = options.observer != nullptr ? NowNs() : 0;
+    uint64_t start = 0;
+    if (options.observer != nullptr && kind != StepKind::kControl) {
+      options.observer->BeforeStep();
+      hw::TakeTeamWidth();
+      start = NowNs();
+    }
     Status s;
     switch (kind) {
       case StepKind::kRun: s = RunPlanned(i); break;
@@ -243,29 +250,60 @@ void Executor::CollectOutputs() {
   }
 }
 
-void Executor::Record(size_t index, uint64_t start, const RunOptions& options) const {
+StepDetails Executor::DetailsOf(size_t index) const {
   const Step& step = program_->steps[index];
+  const PlannedStep& planned = current_->steps[index];
+  StepDetails details;
+  const auto collect = [&](const std::vector<ValueIndex>& values, std::vector<OperandRecord>* records) {
+    std::vector<View> views;
+    for (ValueIndex v : values) {
+      views.push_back(Resolve(v));
+      const View& view = views.back();
+      records->push_back({view.sequence != nullptr ? DType::kUndefined : view.dtype, {view.shape.begin(), view.shape.end()}});
+    }
+    return views;
+  };
+  const std::vector<View> in = collect(step.inputs, &details.inputs), out = collect(step.outputs, &details.outputs);
+  const kernels::Cost cost = kernels::CostOf(step.op, step.attrs, in, out);
+  details.flops = cost.flops, details.bytes = cost.bytes, details.product = cost.product;
+  details.threads = hw::TakeTeamWidth();
+  details.dynamic = planned.kind == StepKind::kLate;
+  return details;
+}
+
+void Executor::Record(size_t index, uint64_t start, const RunOptions& options) const {
   const uint64_t end = NowNs();
-  std::string shapes;
-  for (ValueIndex v : step.inputs) {
-    if (v != kAbsent) shapes += (shapes.empty() ? "" : ",") + Resolve(v).shape.ToString();
-  }
-  shapes += "->";
-  std::vector<HostTensor> outputs;
-  const bool wants_values = options.observer->WantsValues();
-  bool first = true;
-  for (ValueIndex v : step.outputs) {
-    if (v == kAbsent) continue;
-    const View view = Resolve(v);
-    shapes += (first ? "" : ",") + view.shape.ToString();
-    first = false;
-    if (!wants_values) continue;
-    const artifact::ProgramValue& value = program_->values[static_cast<size_t>(v)];
-    outputs.push_back(ToHost(value.name, value.dtype, view));
-  }
+  const Step& step = program_->steps[index];
+  StepObserver& observer = *options.observer;
   const kernels::Row* row = prepared_.steps[index].row;
-  options.observer->OnStep({step.name, step.op, row != nullptr ? row->name : std::string_view(), start, end - start,
-                            std::move(shapes), std::move(outputs)});
+  StepRecord record{step.name, step.op, row != nullptr ? row->name : std::string_view(), start, end - start, {}, {},
+                    &step,     nullptr};
+  if (observer.WantsShapes()) {
+    const auto join = [&](const std::vector<ValueIndex>& values) {
+      bool first = true;
+      for (ValueIndex v : values) {
+        if (v == kAbsent) continue;
+        record.shapes += (first ? "" : ",") + Resolve(v).shape.ToString();
+        first = false;
+      }
+    };
+    join(step.inputs);
+    record.shapes += "->";
+    join(step.outputs);
+  }
+  if (observer.WantsValues()) {
+    for (ValueIndex v : step.outputs) {
+      if (v == kAbsent) continue;
+      const artifact::ProgramValue& value = program_->values[static_cast<size_t>(v)];
+      record.outputs.push_back(ToHost(value.name, value.dtype, Resolve(v)));
+    }
+  }
+  StepDetails details;
+  if (observer.WantsDetails()) {
+    details = DetailsOf(index);
+    record.details = &details;
+  }
+  observer.OnStep(record);
 }
 
 uint64_t Executor::output_bytes() const {

@@ -95,6 +95,7 @@ class Executor {
   Status RunSequenceMap(size_t index, const RunOptions& options);
   void ReleaseDead(size_t index);
   void CollectOutputs();
+  StepDetails DetailsOf(size_t index) const;
   void Record(size_t index, uint64_t start, const RunOptions& options) const;
 
   /// Where a value is now; !present() for absent ones.

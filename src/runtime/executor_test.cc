@@ -87,6 +87,42 @@ TEST(Executor, ObserversSeeTheValuesTheyAskFor) {
   EXPECT_EQ(values.seen, (std::vector<float>{2, 0, 0, 1}));
 }
 
+TEST(Executor, ObserversSeeWhatOperatorsCost) {
+  struct Costs final : StepObserver {
+    bool WantsShapes() const override { return false; }
+    bool WantsDetails() const override { return details; }
+    void BeforeStep() override { ++before; }
+    void OnStep(const StepRecord& r) override {
+      EXPECT_TRUE(r.shapes.empty());
+      EXPECT_TRUE(r.outputs.empty());
+      EXPECT_EQ(r.details != nullptr, details);
+      steps.push_back(r.step);
+      if (r.details == nullptr) return;
+      ASSERT_EQ(r.details->outputs.size(), 1U);
+      EXPECT_EQ(r.details->outputs[0].shape, (std::vector<int64_t>{2, 2}));
+      EXPECT_EQ(r.details->outputs[0].dtype, DType::kF32);
+      EXPECT_GE(r.details->flops, 4);
+      EXPECT_GE(r.details->bytes, 32);
+      EXPECT_EQ(r.details->threads, 1);
+      EXPECT_FALSE(r.details->dynamic);
+    }
+    bool details = false;
+    int before = 0;
+    std::vector<const void*> steps;
+  };
+  Runner runner(ThreeOps());
+  Costs costs;
+  RunOptions options;
+  options.observer = &costs;
+  const Tensor x = Tensor::FromVector<float>({2, 2}, {1, 2, -3, 4});
+  runner.Run(x, options);
+  const std::vector<const void*> first = std::exchange(costs.steps, {});
+  costs.details = true;
+  runner.Run(x, options);
+  EXPECT_EQ(costs.steps, first) << "a step is known again";
+  EXPECT_EQ(costs.before, static_cast<int>(2 * first.size()));
+}
+
 TEST(Executor, ShapeArithmeticIsDoneWhilePlanning) {
   Runner r(ThreeOps());
   for (int64_t n : {1, 3, 2, 5, 1, 3}) {
