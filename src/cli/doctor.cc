@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "cli/machine.h"
+#include "cli/profile_trace.h"
 #include "hw/isa.h"
 #include "hw/quota.h"
 
@@ -89,25 +90,42 @@ Finding CheckMemory() {
   return {"memory", "ok", Bytes(available) + " available" + cgroup, ""};
 }
 
-Status Run(Context& context) {
+Finding CheckCounters() {
+  const hw::Counters counters;
+  if (counters.why().empty()) return {"counters", "ok", "cycles, instructions, last-level misses", ""};
+  return {"counters", "note", "no hardware counters: " + counters.why(), "tenon profile goes without"};
+}
+
+struct Options {
+  std::string cache_dir;
+  bool measure_peaks = false;
+};
+
+Status Run(const Options& options, Context& context) {
   const std::vector<Finding> findings = {CheckCpus(), CheckIsa(),  CheckGovernor(), CheckHugePages(),
-                                         CheckSwap(), CheckNuma(), CheckMemory()};
+                                         CheckSwap(), CheckNuma(), CheckMemory(),   CheckCounters()};
   Json rows = Json::array();
   std::vector<std::vector<std::string>> table = {{"check", "state", "found", "advice"}};
   for (const Finding& f : findings) {
     rows.push_back({{"check", f.check}, {"state", f.state}, {"value", f.value}, {"advice", f.advice}});
     table.push_back({f.check, f.state, f.value, f.advice});
   }
-  context.Document({{"machine", MachineJson()}, {"findings", rows}});
-  context.Say(MachineText() + "\n\n" + Table(table));
+  const hw::Peaks peaks = PeaksFor(options.cache_dir, options.measure_peaks);
+  context.Document({{"machine", MachineJson()}, {"findings", rows}, {"peaks", PeaksJson(peaks)}});
+  context.Say(MachineText() + "\n\n" + Table(table) + "\n\n" + PeaksText(peaks));
   return Status::Ok();
 }
 
 }  // namespace
 
 Command Make_doctor() {
-  return {"doctor", "check this machine for what costs speed", "tenon doctor",
-          [](CLI::App&) { return [](Context& context) { return Run(context); }; }};
+  return {"doctor", "check this machine for what costs speed", "tenon doctor", [](CLI::App& app) {
+            auto options = std::make_shared<Options>();
+            app.add_option("--cache-dir", options->cache_dir, "Where measured peaks are kept; 'none': nowhere")
+                ->envname("TENON_CACHE_DIR");
+            app.add_flag("--measure-peaks", options->measure_peaks, "Measure this machine's peaks anew");
+            return [options](Context& context) { return Run(*options, context); };
+          }};
 }
 
 }  // namespace tenon::cli
