@@ -253,7 +253,7 @@ std::string Explanation(const Outcome& out, const Options& options) {
   const guard::OpComparison& op = out.comparison.ops[static_cast<size_t>(out.bad)];
   if (out.verdict.guilty >= 0) return out.verdict.explanation;
   if (!op.bad) return fmt::format("on right inputs its error is {:.3g}", op.own.Score());
-  if (!op.compared) return op.reason;
+  if (!op.reason.empty()) return op.reason;
   const std::string error = fmt::format("error {:.3g}, bound {:.3g}", op.errors.Score(), op.bound);
   return options.bisect ? error + "; " + out.verdict.explanation : error;
 }

@@ -6,6 +6,7 @@
 
 #include "guard/slice.h"
 #include "guard/values.h"
+#include "kernels/kernel.h"
 #include "runtime/open.h"
 
 namespace tenon::guard {
@@ -52,14 +53,22 @@ void CountNotFinite(const HostTensor& t, int64_t* nan, int64_t* infinite) {
   }
 }
 
-// "conv1" for "conv1:nhwc" and "conv1:nhwc_2"; empty for other names.
-std::string SourceOfNhwc(const std::string& name) {
-  constexpr std::string_view kForm = ":nhwc";
-  const size_t at = name.rfind(kForm);
-  if (at == std::string::npos) return "";
-  const std::string rest = name.substr(at + kForm.size());
-  const bool plain = rest.empty() || (rest[0] == '_' && rest.find_first_not_of("0123456789", 1) == std::string::npos);
-  return plain ? name.substr(0, at) : "";
+// A value's name cut where its last form begins: "conv1:nhwc:bf16" is "conv1:nhwc" as bf16. A number may follow, "_2", where
+// there are several.
+struct Form {
+  std::string source;   // empty: the name has no form that is known
+  bool channels_last = false;
+};
+
+Form FormOf(const std::string& name) {
+  const size_t at = name.rfind(':');
+  if (at == std::string::npos) return {};
+  std::string form = name.substr(at + 1);
+  if (const size_t number = form.rfind('_'); number != std::string::npos) {
+    if (form.find_first_not_of("0123456789", number + 1) == std::string::npos) form.resize(number);
+  }
+  if (form != "nhwc" && form != "bf16") return {};
+  return {name.substr(0, at), form == "nhwc"};
 }
 
 // [n, c, ...] as [n, ..., c].
@@ -88,6 +97,13 @@ HostTensor ChannelsLast(const HostTensor& t, const std::string& name) {
   return out;
 }
 
+bool HasRandom(const Program& program) {
+  return std::any_of(program.steps.begin(), program.steps.end(), [](const Step& step) {
+    const kernels::OpKernels* op = kernels::FindOp(step.op);
+    return (op != nullptr && op->is_random) || std::any_of(step.bodies.begin(), step.bodies.end(), HasRandom);
+  });
+}
+
 // Constants stay readable although a session packs them: buffers that two programs hold are not given back.
 Result<std::unique_ptr<Session>> OpenProgram(const Program& program, const SessionOptions& options) {
   artifact::Artifact artifact;
@@ -101,6 +117,11 @@ Result<std::unique_ptr<Comparer>> Comparer::Create(Program program, std::unique_
   std::unique_ptr<Comparer> comparer(new Comparer(std::move(program), std::move(truth), options));
   comparer->producers_ = Producers(comparer->program_);
   TENON_ASSIGN_OR_RETURN(comparer->session_, OpenProgram(comparer->program_, options.session));
+  if (!HasRandom(comparer->program_)) {
+    artifact::Artifact artifact;
+    artifact.program = comparer->program_;
+    TENON_ASSIGN_OR_RETURN(comparer->plain_, runtime::OpenArtifact(std::move(artifact), options.session));
+  }
   return comparer;
 }
 
@@ -162,10 +183,11 @@ Status Comparer::RunSample(const Sample& sample) {
 Result<std::optional<HostTensor>> Comparer::TruthOf(const std::string& name) {
   TENON_ASSIGN_OR_RETURN(auto truth, truth_->Find(name));
   if (truth) return truth;
-  const std::string source = SourceOfNhwc(name);
-  if (source.empty()) return truth;
-  TENON_ASSIGN_OR_RETURN(truth, truth_->Find(source));
-  if (!truth || truth->is_sequence || truth->shape.size() < 3 || DTypeBits(truth->dtype) < 8) return std::optional<HostTensor>();
+  const Form form = FormOf(name);
+  if (form.source.empty()) return truth;
+  TENON_ASSIGN_OR_RETURN(truth, TruthOf(form.source));
+  if (!truth || !form.channels_last) return truth;
+  if (truth->is_sequence || truth->shape.size() < 3 || DTypeBits(truth->dtype) < 8) return std::optional<HostTensor>();
   return std::optional(ChannelsLast(*truth, name));
 }
 
@@ -200,6 +222,22 @@ Status Comparer::CompareRow(OpComparison* row) {
   return Status::Ok();
 }
 
+// Keeping every value takes memory sharing away, and with it the faults of a memory plan.
+Status Comparer::ComparePlainRun(const Sample& sample, Comparison* comparison) {
+  TENON_ASSIGN_OR_RETURN(const auto outputs, plain_->Run(sample.inputs, options_.run));
+  for (const HostTensor& t : outputs) {
+    const auto kept = values_.find(t.name);
+    const auto row =
+        std::find_if(comparison->ops.begin(), comparison->ops.end(), [&](const OpComparison& op) { return op.value == t.name; });
+    if (kept == values_.end() || row == comparison->ops.end() || t.is_sequence) continue;
+    const auto errors = CompareValues(ViewOf(t), ViewOf(kept->second));
+    if (!errors.ok() || errors->Score() <= row->bound) continue;
+    row->bad = true;
+    row->reason = "a run that keeps no values gives another result";
+  }
+  return Status::Ok();
+}
+
 Result<Comparison> Comparer::Compare(DataSet& data, std::span<const size_t> samples) {
   Comparison comparison;
   AddRows(&comparison);
@@ -207,6 +245,7 @@ Result<Comparison> Comparer::Compare(DataSet& data, std::span<const size_t> samp
     TENON_ASSIGN_OR_RETURN(const Sample sample, data.Load(i));
     TENON_RETURN_IF_ERROR(RunSample(sample));
     for (OpComparison& row : comparison.ops) TENON_RETURN_IF_ERROR(CompareRow(&row));
+    if (plain_ != nullptr) TENON_RETURN_IF_ERROR(ComparePlainRun(sample, &comparison));
     Report("samples compared", ++comparison.samples, samples.size());
   }
   for (size_t i = 0; i < comparison.ops.size(); ++i) {

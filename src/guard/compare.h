@@ -2,7 +2,8 @@
 // is to blame.
 //
 // Values are matched by name: passes keep the names of the source model where a value survives, and name another form of it after
-// it: "<name>:nhwc" has the channels last. A model is compared best with itself at optimisation level 0 on the reference kernels.
+// it: "<name>:nhwc" has the channels last, "<name>:bf16" is lowered. A model is compared best with itself at optimisation level 0
+// on the reference kernels.
 #ifndef TENON_GUARD_COMPARE_H_
 #define TENON_GUARD_COMPARE_H_
 
@@ -101,6 +102,7 @@ class Comparer {
   void AddRows(Comparison* comparison) const;
   Status RunSample(const Sample& sample);
   Status CompareRow(OpComparison* row);
+  Status ComparePlainRun(const Sample& sample, Comparison* comparison);
   /// For one step alone, or for the value it gives after all that come before it.
   double BoundOf(int step, bool total = false) const;
   Result<std::optional<HostTensor>> TruthOf(const std::string& name);
@@ -118,6 +120,7 @@ class Comparer {
   std::unique_ptr<Truth> truth_;
   CompareOptions options_;
   std::unique_ptr<Session> session_;  // gives every value
+  std::unique_ptr<Session> plain_;  // as it ships: values share memory; null when two runs may differ
   std::map<std::string, HostTensor> values_;  // of this side, for the current sample
   const Sample* sample_ = nullptr;
   std::unique_ptr<Session> reference_;  // this program on reference kernels; made when first needed

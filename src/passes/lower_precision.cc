@@ -193,6 +193,7 @@ class Lowering {
       Attrs attrs;
       attrs.Set("to", static_cast<int64_t>(DType::kBF16));
       low = r_.Add("Cast", {v}, attrs, origin);
+      if (low != kNone) r_.patch().NameAfter(low, v, "bf16");
     }
     if (low != kNone) low_[v] = low;
     return low;
@@ -242,6 +243,7 @@ class Lowering {
     const ValueId back = r_.Add("Cast", {low}, attrs, origin);
     CHECK(back != kNone);
     r_.Replace(full, back);
+    r_.patch().NameAfter(low, back, "bf16");
     low_[back] = low;
     backs_.push_back(back);
   }

@@ -1,6 +1,7 @@
 """`tenon verify`: layer by layer against itself, another model, another runtime's values; the operator to blame is found."""
 import csv
 import json
+import time
 
 import numpy as np
 import onnx
@@ -9,7 +10,7 @@ import pytest
 from onnx import numpy_helper
 
 from support import build_model as B
-from support import command
+from support import command, transformer
 
 COLUMNS = ("Index,OpSequence,OpType,NPUDump,DataType,Address,GroundTruth,DataType,TensorIndex,Shape,OverFlow,CosineSimilarity,"
            "MaxAbsoluteError,AccumulatedRelativeError,RelativeEuclideanDistance,KullbackLeiblerDivergence,StandardDeviation,"
@@ -72,6 +73,57 @@ def test_bisect_names_the_operator_whose_weights_differ(net, tmp_path):
     # Optimised, the convolution and what it took in are one.
     report = refused(bad, net, "--shape", "x=1x3x16x16", "--bisect")
     assert report["guilty"]["type"] == "FusedConv"
+
+
+@pytest.mark.parametrize("level", ("0", "99"))
+def test_bisect_finds_the_operator_in_twenty_models(tmp_path, level):
+    """Each a copy of a small BERT or convolutional net with one weight altered; what is named must read that weight."""
+    bases = [(transformer.bert(tmp_path / "bert.onnx"), transformer.bert_inputs()),
+             (B.conv_net(tmp_path / "conv.onnx"), {"x": np.random.default_rng(2).standard_normal((1, 3, 12, 12)).astype(np.float32)})]
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        base, feeds = bases[seed % len(bases)]
+        graph = onnx.load(base).graph
+        weights = [t.name for t in graph.initializer if t.data_type == onnx.TensorProto.FLOAT and np.prod(t.dims) > 1]
+        name = weights[rng.integers(len(weights))]
+
+        def spoil(array):
+            # All of it: single words and places may not occur in the inputs.
+            array += (np.abs(array).max() * rng.choice([-1, 1], array.shape)).astype(np.float32)
+            return array
+        bad = altered(base, tmp_path / f"{seed}.onnx", name, spoil)
+        flags = []
+        for key, array in feeds.items():
+            np.save(tmp_path / f"{key}.npy", array)
+            flags += ["--input", f"{key}={tmp_path / key}.npy"]
+        start = time.monotonic()
+        report = refused(bad, base, *flags, "--bisect", "--opt-level", level)
+        assert time.monotonic() - start < 60
+        guilty = report["guilty"]
+        assert guilty["name"] is not None, (name, guilty)
+        if level == "0":
+            reader = next(n for n in graph.node if name in n.input)
+            assert guilty["value"] == reader.output[0], (name, guilty)
+        else:
+            # What was fused carries the name of what it gives, at most a few operators after the weight's reader.
+            assert guilty["value"].split(":")[0] in downstream(graph, name, 12), (name, guilty)
+
+
+def downstream(graph, name, depth):
+    """Names of the values computed from `name` in at most `depth` steps."""
+    found, edge = set(), {name}
+    for _ in range(depth):
+        edge = {o for n in graph.node if edge & set(n.input) for o in n.output}
+        found |= edge
+    return found
+
+
+def test_bf16_is_within_its_own_bounds(net):
+    report = command.tenon_json("verify", net, "--shape", "x=1x3x16x16", "--precision", "bf16", "--per-op")
+    assert report["first_bad"] is None
+    lowered = [op for op in report["ops"] if op["dtype"] == "bfloat16"]
+    assert lowered and all(op["compared"] for op in lowered)
+    assert max(op["own"]["relative_euclidean"] for op in lowered) > 1e-4   # it is another precision
 
 
 def dump(path, out, feeds):
