@@ -97,7 +97,27 @@ Result<std::string> ReadFile(const std::string& path, uint64_t max_bytes) {
   return bytes;
 }
 
-Result<AtomicFile> AtomicFile::Create(const std::string& path) {
+namespace {
+
+// What a rename would put the file in place of: the target of links, which stay; never a device, pipe or folder.
+Result<std::string> Destination(const std::string& path) {
+  struct stat info{};
+  std::string target = path;
+  if (lstat(path.c_str(), &info) == 0 && S_ISLNK(info.st_mode)) {
+    char* resolved = realpath(path.c_str(), nullptr);
+    if (resolved == nullptr) return BadInput("cannot write '{}'; it is a link to what is not there", path);
+    target = resolved;
+    std::free(resolved);
+  }
+  if (stat(target.c_str(), &info) == 0 && !S_ISREG(info.st_mode))
+    return Usage("cannot write '{}'; it is no regular file, and would be replaced by one", path);
+  return target;
+}
+
+}  // namespace
+
+Result<AtomicFile> AtomicFile::Create(const std::string& wish) {
+  TENON_ASSIGN_OR_RETURN(const std::string path, Destination(wish));
   std::string temporary = path + ".tmp-XXXXXX";
   const int fd = mkostemp(temporary.data(), O_CLOEXEC);
   if (fd < 0) return BadInput("cannot write '{}'; {}", path, std::strerror(errno));

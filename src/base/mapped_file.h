@@ -46,6 +46,7 @@ Result<std::string> ReadFile(const std::string& path, uint64_t max_bytes);
 /// Collects bytes in a temporary file beside `path` and renames it on Commit. Without Commit nothing remains.
 class AtomicFile {
  public:
+  /// Links are followed, not replaced. kUsage: `path` is a device, pipe or folder.
   static Result<AtomicFile> Create(const std::string& path);
   AtomicFile(AtomicFile&& other) noexcept;
   AtomicFile& operator=(AtomicFile&&) = delete;
