@@ -100,7 +100,8 @@ bool TurnConv(Rewriter& r, Layouts& l, NodeId id) {
   attrs.Set(std::string(kLayoutAttr), std::string("NHWC"));
   std::vector<ValueId> inputs = r.node(id).inputs;
   inputs[0] = l.Last(inputs[0], id);
-  if (inputs.size() > residual && inputs[residual] != kNone) inputs[residual] = l.Last(inputs[residual], id);
+  if (inputs.size() > residual && inputs[residual] != kNone && r.RankOf(inputs[residual]) == rank)
+    inputs[residual] = l.Last(inputs[residual], id);
   // Only the oracle may serve this one; turning around it would cost without a gain.
   if (!l.FastKernelExists(op, attrs, inputs)) return false;
   return Finish(r, l, id, op, inputs, attrs);

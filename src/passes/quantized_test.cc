@@ -53,6 +53,11 @@ TEST(QuantizedFusion, ProductsOfMatrices) {
   Check(
       Graph(product + "a = MatMul(xd, md)\n c = Add(f, a)\n d = Add(c, z)\n r = Gelu(d)\n y = QuantizeLinear(r, s, zy)", inputs),
       2, 1);
+  // A bias after the quantiser is added on its grid.
+  Check(Graph(product + "a = MatMul(xd, md)\n q = QuantizeLinear(a, t, zy)\n d = DequantizeLinear(q, t, zy)\n e = Add(f, d)\n"
+                        "y = QuantizeLinear(e, u, zy)",
+              inputs),
+        2);
   Check(Graph(product + "bd = DequantizeLinear(b, bs) {axis=0}\n y = Gemm(xd, md, bd)", inputs), 2);
 }
 
@@ -82,6 +87,29 @@ TEST(QuantizerMotion, MovesBytes) {
   Check(Graph(dq + "p = Transpose(xd) {perm=[0,2,3,1]}\n y = QuantizeLinear(p, t, zx)"), 4, 0);
   const std::string two = "zq = QuantizeLinear(z, t, zy)\n zd = DequantizeLinear(zq, t, zy)\n ";
   Check(Graph(dq + two + "p = Concat(xd, zd) {axis=1}\n y = QuantizeLinear(p, s, zx)"), 5, 0);
+}
+
+TEST(QuantizedFusion, DynamicQuantiser) {
+  const std::string inputs = "x: float32[n,4]";
+  const std::string body =
+      "xq, xs, xz = DynamicQuantizeLinear(x)\n p = MatMulInteger(xq, m, xz)\n c = Cast(p) {to=1}\n t2 = Mul(xs, ks)\n"
+      "d = Mul(c, t2)\n e = Add(d, f)\n y = Relu(e)";
+  const Outcome o = Check(Graph(body, inputs), 2);
+  EXPECT_EQ(CountOps(o.graph, "QuantizedMatMul"), 1);
+}
+
+TEST(QuantizedTables, FunctionsOfOneByte) {
+  const std::vector<std::string> passes = {"QuantizedTables", "DeadCodeElimination"};
+  const std::string dq = "xq = QuantizeLinear(x, s, zx)\n xd = DequantizeLinear(xq, s, zx)\n ";
+  const Outcome o = Check(Graph(dq + "a = HardSwish(xd)\n y = QuantizeLinear(a, t, zy)"), 2, 0, passes);
+  EXPECT_EQ(CountOps(o.graph, "ByteTable"), 1);
+  // x * sigmoid(x), quantised on the way: both factors are functions of the same byte.
+  const std::string silu =
+      "a = Sigmoid(xd)\n aq = QuantizeLinear(a, u, zx)\n ad = DequantizeLinear(aq, u, zx)\n b2 = Mul(xd, ad)\n"
+      "y = QuantizeLinear(b2, t, zy)";
+  Check(Graph(dq + silu), 2, 0, passes);
+  // Two values, or one at two shapes, are no table.
+  Check(Graph(dq + "a = Mul(xd, z)\n y = QuantizeLinear(a, t, zy)"), 4, 0, passes);
 }
 
 TEST(QuantizedFusion, WholePipelineKeepsValues) {

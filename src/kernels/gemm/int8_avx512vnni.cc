@@ -189,7 +189,11 @@ inline __m512i Steps(const Int8Finish& f, const Columns& k, int64_t r, int64_t c
     v = _mm512_max_ps(_mm512_set1_ps(f.grid_low), _mm512_min_ps(_mm512_set1_ps(f.grid_high), v));
     v = _mm512_roundscale_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   }
-  if constexpr (kResidual != 0) {
+  if constexpr (kResidual == 3) {
+    if constexpr (kGrid) v = _mm512_mul_ps(v, _mm512_set1_ps(f.grid_scale));
+    const __m512 addend = _mm512_maskz_loadu_ps(k.mask, static_cast<const float*>(f.residual) + r * f.residual_stride + c);
+    v = _mm512_fmadd_ps(addend, _mm512_set1_ps(f.residual_scale), v);
+  } else if constexpr (kResidual != 0) {
     const __m128i bytes = _mm_maskz_loadu_epi8(k.mask, static_cast<const uint8_t*>(f.residual) + r * f.residual_stride + c);
     const __m512 addend = _mm512_cvtepi32_ps(kResidual == 1 ? _mm512_cvtepu8_epi32(bytes) : _mm512_cvtepi8_epi32(bytes));
     if constexpr (kGrid) v = _mm512_mul_ps(v, _mm512_set1_ps(f.grid_scale));
@@ -237,6 +241,7 @@ template <bool kSigned, bool kGrid>
 void BytesWith(const Int8Finish& f) {
   if (f.residual == nullptr) return FinishBytes<kSigned, kGrid, 0>(f);
   if (f.residual_kind == Int8Kind::kU8) return FinishBytes<kSigned, kGrid, 1>(f);
+  if (f.residual_kind == Int8Kind::kF32) return FinishBytes<kSigned, kGrid, 3>(f);
   FinishBytes<kSigned, kGrid, 2>(f);
 }
 
@@ -270,7 +275,9 @@ void RowSumsFlipped(const Int8Tile& t, bool is_signed, int32_t* sums) {
 
 void FinishInt8Avx512(const Int8Finish& f) {
   const bool bytes = f.kind == Int8Kind::kU8 || f.kind == Int8Kind::kI8;
-  const bool float_residual = f.residual != nullptr && !IsByte(f.residual_kind);
+  // Rows of an addend were looked through for what is no number; others may hold it.
+  const bool float_residual =
+      f.residual != nullptr && !IsByte(f.residual_kind) && !(f.residual_kind == Int8Kind::kF32 && f.residual_stride == 0);
   if (!bytes || f.b_zero != nullptr || f.y_inverse != 1.0F || !f.finite || float_residual) return Finish(f);
   if (f.kind == Int8Kind::kU8) return BytesFor<false>(f);
   BytesFor<true>(f);

@@ -69,6 +69,9 @@ Status CheckTypes(const ShapeArgs& args, const FusedParams& p) {
   if (r != DType::kUndefined && !IsByte(r) && r != DType::kF32 && r != DType::kBF16) {
     return bad(kFusedResidual, "uint8, int8, float32 or bfloat16");
   }
+  const DType x_scale = type(kFusedXScale), x_zero = type(kFusedXZero);
+  if (x_scale != DType::kUndefined && x_scale != DType::kF32) return bad(kFusedXScale, "float32");
+  if (x_zero != DType::kUndefined && x != DType::kUndefined && x_zero != x) return bad(kFusedXZero, "the type of input 0");
   if (zero != DType::kUndefined && w != DType::kUndefined && zero != w) return bad(kFusedZero, "the type of the weights");
   return Status::Ok();
 }
@@ -76,6 +79,8 @@ Status CheckTypes(const ShapeArgs& args, const FusedParams& p) {
 Status CheckRest(const ShapeArgs& args, const Dim& n) {
   TENON_RETURN_IF_ERROR(CheckVector(args, kFusedScale, "scale of the weights", n));
   TENON_RETURN_IF_ERROR(CheckVector(args, kFusedZero, "zero point of the weights", n));
+  TENON_RETURN_IF_ERROR(CheckVector(args, kFusedXScale, "scale of input 0", 1));
+  TENON_RETURN_IF_ERROR(CheckVector(args, kFusedXZero, "zero point of input 0", 1));
   if (args.Has(kFusedBias) && args.in[kFusedBias].shape.has_rank()) {
     const SymShape& s = args.in[kFusedBias].shape;
     if (s.rank() != 1 || Disagree(s[0], n)) return BadInput("bias of shape {}; [{}] is needed", s.ToString(), n.ToString());
@@ -83,8 +88,8 @@ Status CheckRest(const ShapeArgs& args, const Dim& n) {
   if (args.Has(kFusedResidual) && args.in[kFusedResidual].shape.has_rank()) {
     const SymShape& s = args.in[kFusedResidual].shape;
     const SymShape& y = args.out[0].shape;
-    bool same = s.rank() == y.rank();
-    for (int i = 0; same && i < y.rank(); ++i) same = !Disagree(s[i], y[i]);
+    bool same = s.rank() == y.rank() || (s.rank() == 1 && !Disagree(s[0], n));
+    for (int i = 0; same && s.rank() == y.rank() && i < y.rank(); ++i) same = !Disagree(s[i], y[i]);
     if (!same) return BadInput("residual of shape {}; the result's shape {} is needed", s.ToString(), y.ToString());
   }
   return Status::Ok();

@@ -1,7 +1,8 @@
 // The integer operators that passes make of quantised models (internal, like FusedConv):
 //
-//   QuantizedConv    y = to(act(grid(conv(q(x), w) * scales + bias) + residual)); x, w, w_scale, bias?, residual?, w_zero?
-//   QuantizedMatMul  the same of a matrix product; inputs a, b, b_scale, bias?, residual?, b_zero?
+//   QuantizedConv    y = to(act(grid(conv(q(x), w) * scales + bias) + residual));
+//                    x, w, w_scale, bias?, residual?, w_zero?, x_scale?, x_zero?
+//   QuantizedMatMul  the same of a matrix product; inputs a, b, b_scale, bias?, residual?, b_zero?, a_scale?, a_zero?
 //
 // x is uint8 or int8 with `x_scale` and `x_zero_point`, or float32 to be quantised so first (to type `x_dtype`; QuantizedMatMul
 // with `dynamic` = 1: to uint8 by the range of x, as DynamicQuantizeLinear does). w is int8 or uint8 with `w_scale` [1] or [oc]
@@ -21,7 +22,8 @@
 
 namespace tenon::kernels::quantize {
 
-inline constexpr size_t kFusedX = 0, kFusedW = 1, kFusedScale = 2, kFusedBias = 3, kFusedResidual = 4, kFusedZero = 5;
+inline constexpr size_t kFusedX = 0, kFusedW = 1, kFusedScale = 2, kFusedBias = 3, kFusedResidual = 4, kFusedZero = 5,
+                        kFusedXScale = 6, kFusedXZero = 7;
 
 /// A quantisation per tensor.
 struct Grid {

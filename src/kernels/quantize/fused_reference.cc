@@ -32,9 +32,12 @@ float OnGrid(int32_t q, const Grid& g) {
 }
 
 // x as integers less their zero point, and the quantisation it has.
-Result<Tensor> Operand(const View& x, const FusedParams& p, Grid* grid) {
+Result<Tensor> Operand(const RunArgs& args, const FusedParams& p, Grid* grid) {
+  const View& x = args.in[kFusedX];
   *grid = p.x;
-  if (x.dtype != DType::kF32) return Centred(x, {p.x.zero}, 0);
+  if (args.Has(kFusedXScale)) grid->scale = *args.in[kFusedXScale].Data<float>();
+  if (args.Has(kFusedXZero)) grid->zero = LoadInt(args.in[kFusedXZero].dtype, args.in[kFusedXZero].data, 0);
+  if (x.dtype != DType::kF32) return Centred(x, {grid->zero}, 0);
   const float* from = x.Data<float>();
   if (p.dynamic) {
     float low = 0, high = 0;
@@ -70,7 +73,7 @@ class FusedReference final : public Kernel {
     }
     const int w_axis = conv_ ? 0 : w.shape.rank() - (p_.trans_b ? 2 : 1);
     Grid grid;
-    TENON_ASSIGN_OR_RETURN(const Tensor x, Operand(args.in[kFusedX], p_, &grid));
+    TENON_ASSIGN_OR_RETURN(const Tensor x, Operand(args, p_, &grid));
     TENON_ASSIGN_OR_RETURN(const Tensor weights, Centred(w, zeros, w_axis));
     const View operands[] = {x.view(), weights.view()};
     TENON_ASSIGN_OR_RETURN(const auto sums, Evaluate(conv_ ? "FusedConv" : "FusedMatMul", attrs_, operands, 1, hw::kBaseline,
@@ -94,9 +97,10 @@ class FusedReference final : public Kernel {
     if (p_.grid.type != DType::kUndefined) v = OnGrid(ToGrid(v, p_.grid), p_.grid);
     if (args.Has(kFusedResidual)) {
       const View& r = args.in[kFusedResidual];
-      Grid g = p_.residual;
-      v += r.dtype == DType::kF32 || r.dtype == DType::kBF16 ? LoadFloat(r.dtype, r.data, i)
-                                                             : OnGrid(LoadInt(r.dtype, r.data, i), g);
+      const Grid& g = p_.residual;
+      const int64_t at = r.shape.rank() == 1 && args.out[0].shape.rank() != 1 ? channel : i;
+      v += r.dtype == DType::kF32 || r.dtype == DType::kBF16 ? LoadFloat(r.dtype, r.data, at)
+                                                             : OnGrid(LoadInt(r.dtype, r.data, at), g);
     }
     if (!p_.activation.is_identity()) v = static_cast<float>(gemm::Apply(p_.activation, v));
     MutView& y = args.out[0];

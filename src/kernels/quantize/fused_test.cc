@@ -76,6 +76,10 @@ Attrs AttrsOf(const Form& f) {
   return a;
 }
 
+bool Exactly(const Form& f) {
+  return std::string(f.activation) != "HardSwish";
+}
+
 void Check(const std::string& op, const Attrs& attrs, const std::vector<Tensor>& in, const Form& f, bool exact) {
   // A step of bytes where a float lies between two of them; two roundings of bfloat16 differ by its last bit.
   const bool bytes = f.output == DType::kU8 || f.output == DType::kI8;
@@ -102,7 +106,15 @@ TEST(QuantizedMatMul, RowsAgree) {
         const Tensor residual = f.residual ? Bytes(DType::kU8, {m, n}, seed + 2) : Tensor();
         const Tensor zero = seed % 5 == 0 ? Bytes(w, {n}, seed + 3) : Tensor();
         const int shrink = -4 - static_cast<int>(std::log2(k) / 2 + 3);
-        const bool exact = std::string(f.activation) != "HardSwish";
+        if (f.residual) {
+          Check("QuantizedMatMul", attrs, {a, b, PowersOfTwo(n, seed, shrink), bias, Whole(n, seed + 5), zero}, f, Exactly(f));
+        }
+        if (x == DType::kU8) {
+          Check("QuantizedMatMul", attrs,
+                {a, b, PowersOfTwo(n, seed, shrink), bias, residual, zero, Tensor::Scalar(0.5F), Tensor::Scalar<uint8_t>(9)}, f,
+                Exactly(f));
+        }
+        const bool exact = Exactly(f);
         Check("QuantizedMatMul", attrs, {a, b, PowersOfTwo(n, seed, shrink), bias, residual, zero}, f, exact);
         Check("QuantizedMatMul", attrs, {a, b, RandomF32({n}, seed, 1e-4F, 1e-3F), bias, residual, zero}, f, false);
       }
@@ -171,11 +183,18 @@ TEST(QuantizedConv, RowsAgree) {
         const Tensor bias = seed % 4 == 0 ? Tensor() : Whole(oc, seed);
         const double terms = static_cast<double>(c.w.Product(1, c.w.rank()));
         const int shrink = -7 - static_cast<int>(std::log2(terms) / 2);
-        const bool exact = std::string(f.activation) != "HardSwish";
+        const bool exact = Exactly(f);
         Check("QuantizedConv", attrs, {x, w, PowersOfTwo(oc, seed, shrink), bias, residual, zero}, f, exact);
       }
     }
   }
+}
+
+TEST(ByteTable, RowsAgree) {
+  for (int64_t n : {0, 1, 63, 64, 65, 1000}) {
+    for (DType t : {DType::kU8, DType::kI8}) CheckRows("ByteTable", {}, {Bytes(t, {n}, 1), Bytes(DType::kI8, {256}, 2)}, 1, 0, 0);
+  }
+  EXPECT_FALSE(Eval("ByteTable", {}, {Bytes(DType::kU8, {3}, 1), Bytes(DType::kU8, {255}, 2)}).ok());
 }
 
 TEST(Quantized, HostileInputsAreRefused) {

@@ -185,7 +185,7 @@ class Int8Conv final : public Kernel {
     const int64_t pixels = s.plane.out_pixels();
     if (s.turn_out) {
       y_at = y;
-      if (residual_at != nullptr) {
+      if (residual_at != nullptr && !terms.residual_is_row) {
         TurnImages(residual_at, s.plane.n, s.plane.oc, pixels, DTypeBits(terms.residual_view.dtype) / 8, residual, args.team);
         residual_at = residual;
       }

@@ -129,7 +129,7 @@ class Int8Depthwise final : public Kernel {
     const int64_t pixels = p.out_pixels();
     if (s.turn_out) {
       y_at = y;
-      if (residual_at != nullptr) {
+      if (residual_at != nullptr && !terms.residual_is_row) {
         TurnImages(residual_at, p.n, p.c, pixels, DTypeBits(terms.residual_view.dtype) / 8, residual, args.team);
         residual_at = residual;
       }

@@ -73,6 +73,12 @@ Result<std::unique_ptr<Kernel>> MakeDynamicQuantize(const Problem& problem);
 Result<std::unique_ptr<Kernel>> MakeIntegerMatMul(const Problem& problem);  ///< MatMulInteger and QLinearMatMul
 Result<std::unique_ptr<Kernel>> MakeIntegerConv(const Problem& problem);    ///< ConvInteger and QLinearConv
 
+/// ByteTable: quantize/byte_table.h.
+Status InferByteTable(const ShapeArgs& args);
+Refusal CanVbmi(const Problem& problem);
+Result<std::unique_ptr<Kernel>> MakeByteTableVbmi(const Problem& problem);
+Result<std::unique_ptr<Kernel>> MakeByteTable(const Problem& problem);
+
 /// Blocks of integers of at most 8 bits to f32.
 Refusal CanBlocks(const Problem& problem);
 Result<std::unique_ptr<Kernel>> MakeBlocks(const Problem& problem);

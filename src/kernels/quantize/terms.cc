@@ -73,6 +73,11 @@ Result<Terms> TermsOf(const FusedParams& p, const RunArgs& args, int64_t channel
   Terms t;
   t.x = p.x;
   if (args.in[kFusedX].dtype != DType::kF32) t.x.type = args.in[kFusedX].dtype;
+  const View x_scale = get(kFusedXScale), x_zero = get(kFusedXZero);
+  TENON_RETURN_IF_ERROR(CheckCount(x_scale, "scale of input 0", 1));
+  TENON_RETURN_IF_ERROR(CheckCount(x_zero, "zero point of input 0", 1));
+  if (x_scale.present()) t.x.scale = *x_scale.Data<float>();
+  if (x_zero.present()) t.x.zero = LoadInt(x_zero.dtype, x_zero.data, 0);
   t.w_scale = get(kFusedScale);
   t.w_zero = get(kFusedZero);
   t.bias = get(kFusedBias);
@@ -87,7 +92,8 @@ Result<Terms> TermsOf(const FusedParams& p, const RunArgs& args, int64_t channel
   t.grid = p.grid;
   t.residual = p.residual;
   t.residual_view = get(kFusedResidual);
-  if (t.residual_view.present() && !(t.residual_view.shape == args.out[0].shape)) {
+  t.residual_is_row = t.residual_view.present() && t.residual_view.shape.rank() == 1 && t.residual_view.shape[0] == channels;
+  if (t.residual_view.present() && !t.residual_is_row && !(t.residual_view.shape == args.out[0].shape)) {
     return BadInput("residual of shape {}; the result's shape {} is needed", t.residual_view.shape.ToString(),
                     args.out[0].shape.ToString());
   }
@@ -142,6 +148,9 @@ void Bind(const Terms& t, bool flips_signed, std::span<const int32_t> sums, int6
     if (t.bias.present() && !bias_int) bias[c] = t.bias.Data<float>()[c] / first_step;
     finite = finite && std::isfinite(scale[c]) && (!t.bias.present() || bias_int || std::isfinite(bias[c]));
   }
+  for (int64_t c = 0; t.residual_is_row && t.residual_view.dtype == DType::kF32 && c < channels; ++c) {
+    finite = finite && std::isfinite(t.residual_view.Data<float>()[c]);
+  }
   gemm::Int8Finish& f = o->finish;
   f.offset = offset;
   f.b_zero = zeros ? b_zero : nullptr;
@@ -157,7 +166,7 @@ void Bind(const Terms& t, bool flips_signed, std::span<const int32_t> sums, int6
   }
   f.residual = residual;
   f.residual_kind = KindOf(t.residual_view.dtype);
-  f.residual_stride = channels;
+  f.residual_stride = t.residual_is_row ? 0 : channels;
   const bool residual_bytes = f.residual_kind == gemm::Int8Kind::kU8 || f.residual_kind == gemm::Int8Kind::kI8;
   f.residual_scale = (residual_bytes ? t.residual.scale : 1.0F) / step;
   f.residual_shift = residual_bytes ? -static_cast<float>(t.residual.zero) * f.residual_scale : 0.0F;

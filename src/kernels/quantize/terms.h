@@ -15,6 +15,7 @@ struct Terms {
   DType output = DType::kI32;
   Grid y, grid, residual;
   View residual_view;
+  bool residual_is_row = false;    ///< [channels], for every row
   gemm::Activation activation;
 };
 

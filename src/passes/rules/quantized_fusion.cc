@@ -13,7 +13,7 @@
 namespace tenon::passes {
 namespace {
 
-constexpr size_t kBias = 3, kResidual = 4;
+constexpr size_t kBias = 3, kResidual = 4, kXScale = 6;
 
 bool IsQuantizedOp(std::string_view op) {
   return op == "QuantizedConv" || op == "QuantizedMatMul";
@@ -147,24 +147,41 @@ bool FuseActivation(Rewriter& r, NodeId id) {
   return false;
 }
 
+// A constant that adds one number to each output channel of product `p`, as a vector (of int32 where that says the same, unless
+// `as_float`); kNone otherwise.
+ValueId ChannelAddend(Rewriter& r, NodeId p, ValueId v, bool as_float) {
+  const int out_rank = r.RankOf(r.Out(p));
+  const int axis = r.node(p).op == "QuantizedConv" ? 1 : out_rank - 1;
+  const int rank = r.RankOf(v);
+  if (out_rank < 2 || rank < 1 || rank > out_rank || r.TypeOf(v) != DType::kF32) return kNone;
+  const int64_t n = r.ExtentOf(r.Out(p), axis);
+  const int at = axis - (out_rank - rank);
+  if (n < 1 || at < 0 || r.ExtentOf(v, at) != n || !r.ShapeOf(v).NumElements().Is(n)) return kNone;
+  const Weights w{r.In(p, 1), r.In(p, 2), r.In(p, 5)};
+  // No scale is below 0: then nothing says the same.
+  const bool known = !as_float && r.In(p, kXScale) == kNone;
+  return BiasOf(r, v, known ? r.node(p).attrs.Float("x_scale", 1) : -1, w, n);
+}
+
+ValueId With(Rewriter& r, NodeId p, size_t index, ValueId v, const Attrs& attrs) {
+  std::vector<ValueId> inputs = r.node(p).inputs;
+  inputs.resize(std::max(inputs.size(), index + 1), kNone);
+  inputs[index] = v;
+  if (!r.KernelExists(r.node(p).op, attrs, inputs)) return kNone;
+  return r.Add(r.node(p).op, inputs, attrs, p);
+}
+
 // product + constant: the bias of a product that has none.
 bool FuseBias(Rewriter& r, NodeId id) {
   for (size_t side : {size_t{0}, size_t{1}}) {
     const NodeId p = BareProducer(r, r.In(id, side));
     const ValueId b = r.In(id, 1 - side);
-    if (p == kNone || b == kNone || r.node(p).op != "QuantizedMatMul" || r.In(p, kBias) != kNone || r.In(p, kResidual) != kNone ||
+    if (p == kNone || b == kNone || r.In(p, kBias) != kNone || r.In(p, kResidual) != kNone || r.node(p).attrs.Has("grid_dtype") ||
         HasActivation(r.node(p).attrs)) {
       continue;
     }
-    const int64_t n = r.ExtentOf(r.Out(p), -1);
-    if (r.ExtentOf(b, -1) != n || n < 1 || r.RankOf(b) > r.RankOf(r.Out(p))) continue;
-    const Weights w{r.In(p, 1), r.In(p, 2), r.In(p, 5)};
-    const ValueId bias = BiasOf(r, b, r.node(p).attrs.Float("x_scale", 1), w, n);
-    if (bias == kNone) continue;
-    std::vector<ValueId> inputs = r.node(p).inputs;
-    inputs.resize(std::max<size_t>(inputs.size(), kBias + 1), kNone);
-    inputs[kBias] = bias;
-    const ValueId y = r.Add("QuantizedMatMul", inputs, r.node(p).attrs, p);
+    const ValueId bias = ChannelAddend(r, p, b, false);
+    const ValueId y = bias == kNone ? kNone : With(r, p, kBias, bias, r.node(p).attrs);
     if (y == kNone) continue;
     r.Replace(r.Out(id), y);
     return true;
@@ -172,16 +189,21 @@ bool FuseBias(Rewriter& r, NodeId id) {
   return false;
 }
 
+// What a DequantizeLinear reads, kNone when `v` comes from elsewhere.
+ValueId DequantisedFrom(const Rewriter& r, ValueId v) {
+  const NodeId id = r.Producer(v, "DequantizeLinear");
+  return id == kNone ? kNone : r.In(id, 0);
+}
+
 bool FuseResidual(Rewriter& r, NodeId id) {
   for (size_t side : {size_t{1}, size_t{0}}) {
     const ValueId v = r.In(id, side);
     const ValueId other = r.In(id, 1 - side);
-    if (v == kNone || other == kNone || v == other || r.IsConst(other) || r.TypeOf(other) != DType::kF32) continue;
+    if (v == kNone || other == kNone || v == other || r.TypeOf(other) != DType::kF32) continue;
     // The product itself, or its result quantised for this addition alone.
     const auto dq = Dequantised(r, v);
     const NodeId p = dq && r.OneReader(v) ? r.SoleProducer(dq->bytes) : BareProducer(r, v);
     if (p == kNone || !IsQuantizedOp(r.node(p).op) || r.In(p, kResidual) != kNone || HasActivation(r.node(p).attrs)) continue;
-    if (!r.ShapeOf(v).has_rank() || !(r.ShapeOf(v) == r.ShapeOf(other))) continue;
     Attrs attrs = r.node(p).attrs;
     if (dq) {
       // What the product was quantised to must be what is read: the same quantisation on both sides.
@@ -193,16 +215,18 @@ bool FuseResidual(Rewriter& r, NodeId id) {
       attrs.Erase("y_scale");
       attrs.Erase("y_zero_point");
     }
-    std::vector<ValueId> inputs = r.node(p).inputs;
-    inputs.resize(std::max<size_t>(inputs.size(), kResidual + 1), kNone);
-    inputs[kResidual] = other;
-    if (const auto residual = Dequantised(r, other)) {
-      inputs[kResidual] = residual->bytes;
-      attrs.Set("residual_scale", residual->scale);
-      attrs.Set("residual_zero_point", int64_t{residual->zero});
+    ValueId residual = other;
+    if (r.IsConst(other) || r.IsConst(DequantisedFrom(r, other))) {
+      residual = ChannelAddend(r, p, other, true);
+      if (residual == kNone) continue;
+    } else if (!r.ShapeOf(v).has_rank() || !(r.ShapeOf(v) == r.ShapeOf(other))) {
+      continue;
+    } else if (const auto from = Dequantised(r, other)) {
+      residual = from->bytes;
+      attrs.Set("residual_scale", from->scale);
+      attrs.Set("residual_zero_point", int64_t{from->zero});
     }
-    if (!r.KernelExists(r.node(p).op, attrs, inputs)) continue;
-    const ValueId y = r.Add(r.node(p).op, inputs, attrs, p);
+    const ValueId y = With(r, p, kResidual, residual, attrs);
     if (y == kNone) continue;
     r.Replace(r.Out(id), y);
     return true;
@@ -249,12 +273,51 @@ bool FuseLinearOp(Rewriter& r, NodeId id) {
   return Build(r, id, conv ? "QuantizedConv" : "QuantizedMatMul", {r.In(id, 0), w, flat_scale, bias, kNone, flat_zero}, attrs);
 }
 
+// Cast(MatMulInteger(q, w, zero)) * (scale * w_scale), as dynamic quantisers write it; ConvInteger likewise.
+bool FuseDynamic(Rewriter& r, NodeId id) {
+  for (size_t side : {size_t{0}, size_t{1}}) {
+    const NodeId cast = r.SoleProducer(r.In(id, side), "Cast");
+    const NodeId scales = r.Producer(r.In(id, 1 - side), "Mul");
+    if (cast == kNone || scales == kNone || !GivesFloat(r, cast)) continue;
+    const NodeId product = r.SoleProducer(r.In(cast, 0));
+    if (product == kNone) continue;
+    const bool conv = r.node(product).op == "ConvInteger";
+    if (!conv && r.node(product).op != "MatMulInteger") continue;
+    const auto split = r.SplitConst(scales);
+    const ValueId w = r.In(product, 1), w_zero = r.In(product, 3), x_zero = r.In(product, 2);
+    if (!split || !r.IsConst(w) || (w_zero != kNone && !r.IsConst(w_zero)) || r.TypeOf(split->second) != DType::kF32) continue;
+    if (!r.ShapeOf(split->first).has_rank() || !r.ShapeOf(split->first).NumElements().Is(1)) continue;
+    if (x_zero != kNone && (!r.ShapeOf(x_zero).has_rank() || !r.ShapeOf(x_zero).NumElements().Is(1))) continue;
+    if (!conv && (r.RankOf(w) != 2 || r.RankOf(r.In(product, 0)) < 2)) continue;
+    // The scales of a convolution's channels come as a column.
+    const int64_t n = r.ExtentOf(w, conv ? 0 : 1);
+    const Tensor& scale = r.value(split->second).constant;
+    const int64_t count = scale.shape().num_elements();
+    if (count != 1 && count != n) continue;
+    const int tail = conv ? r.RankOf(w) - 2 : 0;
+    const int rank = scale.shape().rank();
+    if (count != 1 && (rank <= tail || scale.shape()[rank - 1 - tail] != n)) continue;
+    std::vector<ValueId> inputs{
+        r.In(product, 0), w,     r.Constant(r.value(split->second).name, scale.Reshaped(Shape{count})), kNone, kNone, kNone,
+        split->first,     x_zero};
+    if (w_zero != kNone) {
+      const Tensor& zero = r.value(w_zero).constant;
+      const int64_t zeros = zero.shape().num_elements();
+      if (zeros != 1 && zeros != n) continue;
+      inputs[5] = r.Constant(r.value(w_zero).name, zero.Reshaped(Shape{zeros}));
+    }
+    if (Build(r, id, conv ? "QuantizedConv" : "QuantizedMatMul", inputs, r.node(product).attrs)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Status QuantizedFusion(Rewriter& r) {
   TENON_RETURN_IF_ERROR(ApplyRules(r, {"Conv"}, {FuseConv}));
   TENON_RETURN_IF_ERROR(ApplyRules(r, {"MatMul", "Gemm"}, {FuseMatMul}));
   TENON_RETURN_IF_ERROR(ApplyRules(r, {"QLinearConv", "QLinearMatMul"}, {FuseLinearOp}));
+  TENON_RETURN_IF_ERROR(ApplyRules(r, {"Mul"}, {FuseDynamic}));
   return ApplyRules(r, {}, {FuseBias, FuseResidual, FuseActivation, FuseQuantize});
 }
 
