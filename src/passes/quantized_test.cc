@@ -70,6 +70,8 @@ TEST(QuantizedFusion, LinearOperators) {
 }
 
 TEST(QuantizedFusion, KeepsWhatWouldBeWrong) {
+  Check(Graph(kConv + "y = Mul(a, z)"), 3);
+  Check(Graph(kConv + "y = Sub(a, z)"), 3);
   // The convolution's float result is read twice, a scale is computed, a value is rounded on another grid than it is read from.
   Check(Graph(kConv + "q = QuantizeLinear(a, t, zy)\n d = DequantizeLinear(q, t, zy)\n y = Add(a, d)"), 5);
   Check(

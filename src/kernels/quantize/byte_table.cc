@@ -23,9 +23,8 @@ class Table final : public Kernel {
     if (args.in[1].num_elements() != 256) return BadInput("table of shape {}; 256 elements needed", args.in[1].shape.ToString());
     const auto* x = args.in[0].Data<uint8_t>();
     auto* y = args.out[0].Data<uint8_t>();
-    args.team.ParallelFor(args.in[0].num_elements(), kGrain, [&](int64_t b, int64_t e, int) {
-      kLookUp(x + b, e - b, args.in[1].Data<uint8_t>(), y + b);
-    });
+    args.team.ParallelFor(args.in[0].num_elements(), kGrain,
+                          [&](int64_t b, int64_t e, int) { kLookUp(x + b, e - b, args.in[1].Data<uint8_t>(), y + b); });
     return Status::Ok();
   }
   uint32_t InPlaceInputs() const override { return 1; }

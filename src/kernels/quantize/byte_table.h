@@ -1,5 +1,5 @@
-// ByteTable (internal): y[i] = table[x[i]], x uint8 or int8 (read as its bits), table of 256 bytes whose type is that of y. What a chain of
-// functions between two quantisers of one value comes to.
+// ByteTable (internal): y[i] = table[x[i]], x uint8 or int8 (read as its bits), table of 256 bytes whose type is that of y. What
+// a chain of functions between two quantisers of one value comes to.
 #ifndef TENON_KERNELS_QUANTIZE_BYTE_TABLE_H_
 #define TENON_KERNELS_QUANTIZE_BYTE_TABLE_H_
 

@@ -1,4 +1,5 @@
-// Table look-up with VPERMI2B: 128 entries an instruction. VBMI came with the second generation of VNNI, hence the check of its own.
+// Table look-up with VPERMI2B: 128 entries an instruction. VBMI came with the second generation of VNNI, hence the check of its
+// own.
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #include <immintrin.h>

@@ -234,7 +234,12 @@ bool FuseResidual(Rewriter& r, NodeId id) {
   return false;
 }
 
+bool FuseAddition(Rewriter& r, NodeId id) {
+  return r.node(id).op == "Add" && (FuseBias(r, id) || FuseResidual(r, id));
+}
+
 bool FuseQuantize(Rewriter& r, NodeId id) {
+  if (r.node(id).op != "QuantizeLinear") return false;
   const NodeId p = BareProducer(r, r.In(id, 0));
   const auto q = QuantisationOf(r, id);
   if (p == kNone || !q) return false;
@@ -318,7 +323,7 @@ Status QuantizedFusion(Rewriter& r) {
   TENON_RETURN_IF_ERROR(ApplyRules(r, {"MatMul", "Gemm"}, {FuseMatMul}));
   TENON_RETURN_IF_ERROR(ApplyRules(r, {"QLinearConv", "QLinearMatMul"}, {FuseLinearOp}));
   TENON_RETURN_IF_ERROR(ApplyRules(r, {"Mul"}, {FuseDynamic}));
-  return ApplyRules(r, {}, {FuseBias, FuseResidual, FuseActivation, FuseQuantize});
+  return ApplyRules(r, {}, {FuseAddition, FuseActivation, FuseQuantize});
 }
 
 }  // namespace tenon::passes

@@ -81,7 +81,8 @@ class Cone {
 
   bool Continues(NodeId id) const {
     const ir::Node& n = r_.node(id);
-    if (!n.bodies.empty() || std::count_if(n.outputs.begin(), n.outputs.end(), [](ValueId v) { return v != kNone; }) != 1) return false;
+    if (!n.bodies.empty() || std::count_if(n.outputs.begin(), n.outputs.end(), [](ValueId v) { return v != kNone; }) != 1)
+      return false;
     if (n.op == "ByteTable") return r_.IsConst(r_.In(id, 1));
     if (n.op == "DequantizeLinear") return QuantisationOf(r_, id).has_value();
     return ops::HasTrait(n.op, ops::kElementwise) && !ops::HasTrait(n.op, ops::kRandom);
