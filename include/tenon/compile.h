@@ -45,6 +45,7 @@ struct LoweredOp {
 
 struct CompileReport {
   std::vector<PassReport> passes;
+  int imported_ops = 0;  ///< operators of the model as it was read
   std::map<std::string, int> ops;  ///< operators of the optimised model
   std::vector<LoweredOp> lowered;  ///< in execution order; empty unless asked for
   std::vector<std::string> notes;  ///< what the user should know, a line each

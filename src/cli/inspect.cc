@@ -58,6 +58,7 @@ struct Summary {
   std::map<std::string, std::string> metadata;
   std::map<std::string, std::string> provenance;
   Json passes = Json::array();
+  Json guard;   // null: the model was not tuned under the guard
 };
 
 Summary SummaryOf(const ir::Graph& g) {
@@ -86,6 +87,7 @@ Summary SummaryOf(const artifact::Artifact& a) {
   s.provenance = a.provenance;
   const Json report = Json::parse(a.report, nullptr, false);
   if (report.is_object() && report.contains("passes")) s.passes = report["passes"];
+  if (report.is_object() && report.contains("guard")) s.guard = report["guard"];
   return s;
 }
 
@@ -156,6 +158,25 @@ Status InspectSession(const Options& options, Json document, const Context& cont
   return Status::Ok();
 }
 
+// What the accuracy guard decided when the artifact was tuned.
+Status ShowGuard(const Summary& s, Json document, const Context& context) {
+  document["guard"] = s.guard;
+  context.Document(document);
+  if (!s.guard.is_object()) {
+    context.Say("not tuned under the accuracy guard: every operator computes as the model says, or as --precision said");
+    return Status::Ok();
+  }
+  const Json names = Json::array();
+  std::vector<std::vector<std::string>> table = {{"node", "operator", "precision"}};
+  for (const char* list : {"lowered", "kept_f32"}) {
+    for (const Json& op : s.guard.value(list, names))
+      table.push_back({op.value("name", ""), op.value("type", ""), op.value("precision", "float32")});
+  }
+  context.Say(Table(table));
+  context.Say(s.guard.value("verdict", ""));
+  return Status::Ok();
+}
+
 Status Run(Options& options, Context& context) {
   TENON_RETURN_IF_ERROR(options.model.Finish(context));
   const bool compiled = artifact::LooksLikeArtifact(options.model.model) || options.model.model.ends_with(".tenon");
@@ -186,7 +207,7 @@ Status Run(Options& options, Context& context) {
   }
   const Json document = ToJson(summary);
   if (options.stage == "plan" || options.stage == "kernels") return InspectSession(options, document, context);
-  if (options.stage == "guard") return Unsupported("--stage guard; this version computes in f32 only, there is no guard report");
+  if (options.stage == "guard") return ShowGuard(summary, document, context);
   context.Document(document);
   Print(summary, context);
   return Status::Ok();

@@ -57,15 +57,8 @@ Result<Imported> Import(const std::string& model, const CompileOptions& options)
   return out;
 }
 
-Status Optimize(Imported* imported, const CompileOptions& options, hw::Team& team, CompileReport* report) {
-  TENON_ASSIGN_OR_RETURN(const PrecisionWish wish, ReadPrecision(options));
-  TENON_RETURN_IF_ERROR(CheckKeptNodes(wish.policy, imported->graph));
-  passes::PrecisionOutcome outcome;
-  passes::PassContext context;
-  context.precision = wish.policy;
-  context.precision_outcome = &outcome;
+Status Optimize(Imported* imported, const CompileOptions& options, passes::PassContext context, CompileReport* report) {
   TENON_ASSIGN_OR_RETURN(context.isa, hw::ActiveIsa());
-  context.team = &team;
   context.opt_level = options.opt_level;
   context.disabled.insert(options.disabled_passes.begin(), options.disabled_passes.end());
 #ifndef NDEBUG
@@ -74,6 +67,18 @@ Status Optimize(Imported* imported, const CompileOptions& options, hw::Team& tea
   passes::PipelineReport pipeline;
   TENON_RETURN_IF_ERROR(passes::RunPipeline(imported->graph, context, &pipeline));
   for (auto& p : pipeline.passes) report->passes.push_back({p.name, p.ms, p.changes, std::move(p.refusals)});
+  return Status::Ok();
+}
+
+Status Optimize(Imported* imported, const CompileOptions& options, hw::Team& team, CompileReport* report) {
+  TENON_ASSIGN_OR_RETURN(const PrecisionWish wish, ReadPrecision(options));
+  TENON_RETURN_IF_ERROR(CheckKeptNodes(wish.policy, imported->graph));
+  passes::PrecisionOutcome outcome;
+  passes::PassContext context;
+  context.team = &team;
+  context.precision = wish.policy;
+  context.precision_outcome = &outcome;
+  TENON_RETURN_IF_ERROR(Optimize(imported, options, std::move(context), report));
   TENON_RETURN_IF_ERROR(CheckObeyed(wish, outcome));
   for (std::string& note : RefusalNotes(outcome)) report->notes.push_back(std::move(note));
   for (const auto& n : outcome.lowered) report->lowered.push_back({n.name, n.op, std::string(DTypeName(n.precision)), n.white});
@@ -93,6 +98,7 @@ Result<artifact::Program> CompileInMemory(const std::string& model, const Compil
   const auto start = Clock::now();
   TENON_ASSIGN_OR_RETURN(Imported imported, Import(model, options));
   report->import_ms = imported.ms;
+  for (const auto& [op, count] : CountOps(imported.graph)) report->imported_ops += count;
   report->notes = imported.notes;
   TENON_RETURN_IF_ERROR(Optimize(&imported, options, team, report));
   TENON_ASSIGN_OR_RETURN(artifact::Program program, Finish(imported, report));

@@ -7,6 +7,7 @@
 #include "artifact/program.h"
 #include "hw/team.h"
 #include "ir/graph.h"
+#include "passes/pipeline.h"
 #include "tenon/compile.h"
 
 namespace tenon::compile {
@@ -32,8 +33,18 @@ Result<Imported> Import(const std::string& model, const CompileOptions& options)
 /// Graph to optimised graph.
 Status Optimize(Imported* imported, const CompileOptions& options, hw::Team& team, CompileReport* report);
 
+/// The passes with a given policy, or the half of them that `part` says.
+Status Optimize(Imported* imported, const CompileOptions& options, passes::PassContext context, CompileReport* report);
+
 /// Optimised graph to program.
 Result<artifact::Program> Finish(const Imported& imported, CompileReport* report);
+
+/// kUsage when `out` cannot take an artifact: a folder, or the model itself. Asked before anything is written.
+Status CheckOutput(const std::string& model, const std::string& out);
+
+/// Program to file, with provenance; `model` is where it came from, `report` JSON text.
+Status WriteProgram(const artifact::Program& program, const std::string& model, const std::string& out,
+                    const CompileOptions& options, const std::string& report);
 
 /// All of the above.
 Result<artifact::Program> CompileInMemory(const std::string& model, const CompileOptions& options, hw::Team& team,

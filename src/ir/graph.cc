@@ -5,6 +5,22 @@
 
 namespace tenon::ir {
 
+Graph Graph::Clone() const {
+  Graph copy;
+  copy.name = name;
+  copy.metadata = metadata;
+  copy.values_ = values_;
+  for (const Node& n : nodes_) {
+    Node& c = copy.nodes_.emplace_back(Node{n.op, n.name, n.attrs, n.inputs, n.outputs, {}, n.dead});
+    for (const auto& body : n.bodies) c.bodies.push_back(std::make_unique<Graph>(body->Clone()));
+  }
+  copy.inputs_ = inputs_;
+  copy.outputs_ = outputs_;
+  copy.by_name_ = by_name_;
+  copy.next_name_ = next_name_;
+  return copy;
+}
+
 bool Graph::IsInput(ValueId id) const {
   return std::find(inputs_.begin(), inputs_.end(), id) != inputs_.end();
 }

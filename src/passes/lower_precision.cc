@@ -55,7 +55,7 @@ class Lowering {
     const size_t slots = r_.graph().num_node_slots();
     kind_.assign(slots, Kind::kFull);
     for (NodeId id : order_) kind_[Index(id)] = Classify(id);
-    KeepGreyBetweenLowered();
+    if (!policy_.isolated) KeepGreyBetweenLowered();
     for (NodeId id : order_) {
       if (kind_[Index(id)] != Kind::kFull) Lower(id);
     }
@@ -84,7 +84,7 @@ class Lowering {
     }
     const bool white = Listed(policy_.white, n.op);
     if (Listed(policy_.black, n.op) || (!white && !Listed(policy_.grey, n.op))) return Kind::kFull;
-    if (white && policy_.only && !policy_.only->contains(r_.value(n.outputs[0]).name)) return Kind::kFull;
+    if (policy_.only && !policy_.only->contains(r_.value(n.outputs[0]).name)) return Kind::kFull;
     if (!Serves(id, white)) {
       const std::string reason = fmt::format("no bf16 kernel for this {}", n.op);
       r_.Refuse(reason);
@@ -209,7 +209,7 @@ class Lowering {
   void Lower(NodeId id) {
     const ir::Node n{r_.node(id).op, r_.node(id).name, r_.node(id).attrs, r_.node(id).inputs, r_.node(id).outputs, {}, false};
     const bool mixes = MixesTypes(n.op);
-    const bool keep_full_output = mixes && !ReadLowered(id);
+    const bool keep_full_output = mixes && !policy_.isolated && !ReadLowered(id);
     const uint32_t mask = Mask(id);
     std::vector<ValueId> inputs = n.inputs;
     for (size_t i = 0; i < inputs.size(); ++i) {

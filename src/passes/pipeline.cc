@@ -106,7 +106,9 @@ Status RunPipeline(ir::Graph& graph, const PassContext& context, PipelineReport*
     }
     return Status::Ok();
   };
-  for (int phase = kCleanup; phase < kPhases; ++phase) {
+  const int begin = context.part == PassContext::Part::kFromPrecision ? kPrecision : kCleanup;
+  const int end = context.part == PassContext::Part::kBeforePrecision ? kPrecision : kPhases;
+  for (int phase = begin; phase < end; ++phase) {
     int changes = 0;
     if (phase != kCleanup) {
       TENON_RETURN_IF_ERROR(run_phase(static_cast<Phase>(phase), &changes));

@@ -23,6 +23,8 @@ struct PassContext {
   size_t fold_cap_bytes = 64u << 20;  ///< folding never makes a constant larger than this and than its inputs
   PrecisionPolicy precision;          ///< what LowerPrecision may do; nothing by default
   PrecisionOutcome* precision_outcome = nullptr;   ///< what it did is added here; may be null
+  /// The pipeline may run in two halves, so that one model is optimised once and lowered in many ways.
+  enum class Part { kAll, kBeforePrecision, kFromPrecision } part = Part::kAll;
   bool verify = false;                ///< ir::Verify after each pass that changed something
 };
 

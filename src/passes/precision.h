@@ -22,8 +22,11 @@ struct PrecisionPolicy {
   std::set<std::string, std::less<>> grey;
   std::set<std::string, std::less<>> black;        ///< wins over the others
   std::set<std::string, std::less<>> keep_nodes;   ///< nodes that stay f32, by the source model's name
-  /// Exactly these white nodes are lowered, each named by its first output; grey ones follow. For the accuracy guard.
+  /// Of the nodes that the lists allow only these are lowered, each named by its first output. For the accuracy guard.
   std::optional<std::set<std::string, std::less<>>> only;
+  /// Lowered nodes read and write rounded tensors even where a reader or writer is f32, and grey ones need no lowered neighbour:
+  /// shows what a node does to the model when it alone is lowered.
+  bool isolated = false;
 };
 
 /// The default lists: matrix products, convolutions and attention white; what moves, pools, normalises or maps elements grey.
@@ -31,8 +34,8 @@ PrecisionPolicy DefaultPolicy(DType target);
 
 /// A node that computes in `precision` now.
 struct LoweredNode {
-  std::string name;    ///< of the source model
-  std::string op;      ///< as in the optimised graph
+  std::string name;  ///< of the source model
+  std::string op;  ///< as in the optimised graph
   std::string output;  ///< name of its first output before it was lowered: unique, for PrecisionPolicy::only
   DType precision = DType::kUndefined;
   bool white = false;  ///< chosen for its own sake; grey otherwise
@@ -44,9 +47,9 @@ struct PrecisionOutcome {
     std::string op;
     std::string reason;
   };
-  std::vector<LoweredNode> lowered;                  ///< in execution order
-  std::vector<Refusal> refused;                      ///< white nodes that no kernel serves in the wanted precision
-  std::set<std::string, std::less<>> kept;           ///< those of PrecisionPolicy::keep_nodes that were there
+  std::vector<LoweredNode> lowered;  ///< in execution order
+  std::vector<Refusal> refused;  ///< white nodes that no kernel serves in the wanted precision
+  std::set<std::string, std::less<>> kept;  ///< those of PrecisionPolicy::keep_nodes that were there
 };
 
 /// Operator types of the source model that `op` may stand for, itself first.
