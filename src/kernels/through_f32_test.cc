@@ -41,7 +41,29 @@ TEST(ThroughF32, ServesWhatF32RowsServe) {
             0);
   Attrs heads;
   heads.Set("num_heads", int64_t{2});
-  Check("FusedAttention", heads, {RandomF32({2, 13, 16}, 4), RandomF32({2, 9, 16}, 5), RandomF32({2, 9, 16}, 6)});
+  // bf16 has rows of its own, which round the probabilities.
+  const std::vector<Tensor> qkv{Rounded(RandomF32({2, 13, 16}, 4), DType::kBF16), Rounded(RandomF32({2, 9, 16}, 5), DType::kBF16),
+                                Rounded(RandomF32({2, 9, 16}, 6), DType::kBF16)};
+  const auto want = Eval("FusedAttention", heads, qkv, 1, "reference");
+  const auto got = Eval("FusedAttention", heads, qkv, 1, "Attention_through_f32");
+  ASSERT_TRUE(want.ok() && got.ok());
+  ExpectClose((*got)[0], (*want)[0], 1.0 / 128, 1e-6, "FusedAttention");
+}
+
+// Pooling has bf16 rows of its own where channels come last.
+TEST(ThroughF32, PoolsChannelsLast) {
+  if (!hw::Covers(hw::DetectIsa(), hw::kAvx2)) GTEST_SKIP();
+  for (int64_t channels : {1, 7, 8, 16, 33, 70, 130}) {
+    Attrs pool;
+    pool.Set("data_layout", std::string("NHWC"));
+    pool.Set("kernel_shape", std::vector<int64_t>{3, 2});
+    pool.Set("strides", std::vector<int64_t>{2, 1});
+    pool.Set("pads", std::vector<int64_t>{1, 1, 1, 0});
+    Tensor x = Rounded(RandomF32({2, 7, 5, channels}, static_cast<uint32_t>(channels)), DType::kBF16);
+    for (const char* op : {"MaxPool", "AveragePool"}) EXPECT_GT(CheckRows(op, pool, {x}, 1, 1.0 / 128, 1e-6), 1) << op;
+    for (int64_t c = 0; c < channels; ++c) StoreAt(x.mutable_view(), 9 * channels + c, c % 2 == 0 ? std::nan("") : -HUGE_VAL);
+    EXPECT_GT(CheckRows("MaxPool", pool, {x}, 1, 1.0 / 128, 1e-6), 1);
+  }
 }
 
 // ElementwiseChain has the types in rows of its own.

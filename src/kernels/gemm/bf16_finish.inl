@@ -161,7 +161,7 @@ void Windows(const Bf16Windows& v) {
       Convert<kAF32>(from + r * v.run_step * in_bytes, v.from_f32, v.n, to + r * v.n * kOutBytes, v.n);
     }
     const int64_t k = v.n * v.runs;
-    if (v.padded > k) __builtin_memset(to + k * kOutBytes, 0, static_cast<size_t>((v.padded - k) * kOutBytes));
+    if (v.padded > k) __builtin_memset(to + k * kOutBytes, 0, static_cast<uint64_t>((v.padded - k) * kOutBytes));
   }
 }
 

@@ -16,6 +16,9 @@ struct PoolInner {
   /// y[c] = max over the taps x[r * row_step + q * col_step + c], or their sum times scale. rows * cols >= 1.
   void (*channels)(bool max, const float* x, int64_t rows, int64_t cols, int64_t row_step, int64_t col_step, int64_t channels,
                    float scale, float* y);
+  /// The same for bf16, with f32 in between.
+  void (*channels_bf16)(bool max, const uint16_t* x, int64_t rows, int64_t cols, int64_t row_step, int64_t col_step,
+                        int64_t channels, float scale, uint16_t* y);
 };
 extern const PoolInner kPoolAvx2;
 extern const PoolInner kPoolAvx512;

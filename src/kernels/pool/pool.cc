@@ -22,8 +22,8 @@ Refusal CanPoolReference(const Problem& p) {
   const bool integer = p.op == "MaxPool" && (t == DType::kI8 || t == DType::kU8);
   return IsPlainFloat(t) || integer ? nullptr : kRefuseDType;
 }
-Refusal CanF32(const Problem& p, bool nhwc) {
-  if (p.in[0].dtype != DType::kF32) return kRefuseDType;
+Refusal CanServe(const Problem& p, bool nhwc, DType dtype = DType::kF32) {
+  if (p.in[0].dtype != dtype) return kRefuseDType;
   if (p.op == "LpPool") return kRefuseAttribute;
   if (Wants(p.out, 1)) return "Indices are not served";
   if ((p.attrs.String("data_layout", "NCHW") == "NHWC") != nhwc) return kRefuseLayout;
@@ -36,10 +36,13 @@ Refusal CanIndexedF32(const Problem& p) {
   return p.attrs.Ints("kernel_shape").size() <= 3 ? nullptr : kRefuseRank;
 }
 Refusal CanNhwcF32(const Problem& p) {
-  return CanF32(p, true);
+  return CanServe(p, true);
+}
+Refusal CanNhwcBf16(const Problem& p) {
+  return CanServe(p, true, DType::kBF16);
 }
 Refusal CanNchwF32(const Problem& p) {
-  return CanF32(p, false);
+  return CanServe(p, false);
 }
 Refusal CanGlobalF32(const Problem& p) {
   return p.op == "GlobalLpPool" ? kRefuseAttribute : RequireF32First(p);
@@ -160,7 +163,16 @@ class NchwKernel final : public Kernel {
   int threads_;
 };
 
-template <const PoolInner* kInner>
+// -inf as an element.
+constexpr float LeastOf(const float*) {
+  return -std::numeric_limits<float>::infinity();
+}
+constexpr uint16_t LeastOf(const uint16_t*) {
+  return F32ToBF16Bits(-std::numeric_limits<float>::infinity());
+}
+
+// E: float, or uint16_t for bf16.
+template <const PoolInner* kInner, typename E>
 Status RunNhwc(const PoolParams& params, const RunArgs& args) {
   TENON_ASSIGN_OR_RETURN(const Geometry g, Resolve(params, args));
   if (g.out.num_elements() == 0) return {};
@@ -171,20 +183,25 @@ Status RunNhwc(const PoolParams& params, const RunArgs& args) {
   args.team.ParallelFor(g.batch * h.out, 1 + kGrain / taps, [&](int64_t begin, int64_t end, int) {
     for (int64_t r = begin; r < end; ++r) {
       const int64_t b = r / h.out, oh = r % h.out;
-      const float* x = args.in[0].Data<float>() + b * h.in * w.in * c;
-      float* y = g.out.Data<float>() + r * w.out * c;
+      const E* x = args.in[0].Data<E>() + b * h.in * w.in * c;
+      E* y = g.out.Data<E>() + r * w.out * c;
       int64_t h0, h1, w0, w1;
       h.Taps(oh, &h0, &h1);
       for (int64_t ow = 0; ow < w.out; ++ow, y += c) {
         w.Taps(ow, &w0, &w1);
         const int64_t rows = h1 - h0, cols = w1 - w0;
         if (rows * cols == 0) {
-          std::fill(y, y + c, max ? -std::numeric_limits<float>::infinity() : 0.0f);
+          std::fill(y, y + c, max ? LeastOf(y) : E{0});
           continue;
         }
         const int64_t count = params.count_include_pad ? h.PaddedTaps(oh) * w.PaddedTaps(ow) : rows * cols;
-        const float* first = x + ((h.start(oh) + h0 * h.dilation) * w.in + w.start(ow) + w0 * w.dilation) * c;
-        kInner->channels(max, first, rows, cols, h.dilation * w.in * c, w.dilation * c, c, 1.0f / static_cast<float>(count), y);
+        const E* first = x + ((h.start(oh) + h0 * h.dilation) * w.in + w.start(ow) + w0 * w.dilation) * c;
+        const float scale = 1.0f / static_cast<float>(count);
+        if constexpr (std::is_same_v<E, float>) {
+          kInner->channels(max, first, rows, cols, h.dilation * w.in * c, w.dilation * c, c, scale, y);
+        } else {
+          kInner->channels_bf16(max, first, rows, cols, h.dilation * w.in * c, w.dilation * c, c, scale, y);
+        }
       }
     }
   });
@@ -283,9 +300,11 @@ Status RunGlobal(const GlobalParams& params, const RunArgs& args) {
 
 constexpr auto MakeNchwAvx2 = NchwKernel<&kPoolAvx2>::Make;
 constexpr auto MakeNchwAvx512 = NchwKernel<&kPoolAvx512>::Make;
-constexpr auto MakeNhwcAvx2 = MakeParam<PoolParams, ParsePool, RunNhwc<&kPoolAvx2>>;
-constexpr auto MakeNhwcAvx512 = MakeParam<PoolParams, ParsePool, RunNhwc<&kPoolAvx512>>;
+constexpr auto MakeNhwcAvx2 = MakeParam<PoolParams, ParsePool, RunNhwc<&kPoolAvx2, float>>;
+constexpr auto MakeNhwcAvx512 = MakeParam<PoolParams, ParsePool, RunNhwc<&kPoolAvx512, float>>;
 constexpr auto MakeIndexed = MakeParam<PoolParams, ParsePool, RunIndexed>;
+constexpr auto MakeNhwcBf16Avx2 = MakeParam<PoolParams, ParsePool, RunNhwc<&kPoolAvx2, uint16_t>>;
+constexpr auto MakeNhwcBf16Avx512 = MakeParam<PoolParams, ParsePool, RunNhwc<&kPoolAvx512, uint16_t>>;
 constexpr auto MakeNhwcBytes = MakeParam<PoolParams, ParsePool, RunNhwcBytes>;
 constexpr auto MakePoolReference = MakeParam<PoolParams, ParsePool, RunPoolReference>;
 constexpr auto MakeGlobalAvx2 = MakeParam<GlobalParams, ParseGlobal, RunGlobal<&reduce::kReduceAvx2>>;
