@@ -37,18 +37,22 @@ Result<double> ParseShare(const std::string& text) {
   return percent ? value / 100 : value;
 }
 
-// What may be lowered: the words of --allow as one of --precision.
-Status ApplyAllow(const Options& options, CompileOptions* compile) {
-  if (options.allow.empty()) return Status::Ok();
+struct Allowed {
+  bool bf16 = false;
+  bool int8 = false;
+};
+
+Result<Allowed> ParseAllow(const Options& options) {
+  Allowed allowed;
   std::string_view rest = options.allow;
   while (!rest.empty()) {
     const size_t comma = std::min(rest.find(','), rest.size());
     const std::string_view word = rest.substr(0, comma);
     rest.remove_prefix(std::min(comma + 1, rest.size()));
-    if (word != "bf16") return Usage("--allow '{}'; allowed: bf16", word);
+    if (word != "bf16" && word != "int8") return Usage("--allow '{}'; allowed: bf16, int8", word);
+    (word == "bf16" ? allowed.bf16 : allowed.int8) = true;
   }
-  if (compile->precision == "f32") compile->precision = "bf16";
-  return Status::Ok();
+  return allowed;
 }
 
 Json PassesJson(const CompileReport& report) {
@@ -154,7 +158,9 @@ Status Run(Options& options, Context& context) {
     if (!options.allow.empty()) return Usage("--allow without --data; what may be lowered is judged on samples");
     return TuneWithoutData(options, context);
   }
-  TENON_RETURN_IF_ERROR(ApplyAllow(options, &options.model.compile));
+  TENON_ASSIGN_OR_RETURN(const Allowed allowed, ParseAllow(options));
+  // The lists and kept nodes of the user hold for the guard too.
+  if (options.model.compile.precision == "f32" && (allowed.bf16 || allowed.int8)) options.model.compile.precision = "mixed";
 
   Progress progress(context);
   progress.Update("compiling", 0, 1);
@@ -170,6 +176,9 @@ Status Run(Options& options, Context& context) {
   TENON_ASSIGN_OR_RETURN(const auto data, guard::DataSet::Open(options.data, *session, data_options));
 
   TENON_ASSIGN_OR_RETURN(guard::LoweringOptions lowering, Judging(options, *session, *data));
+  lowering.policy = variants->policy();
+  lowering.policy.bf16 = allowed.bf16;
+  lowering.policy.int8 = allowed.int8;
   lowering.max_drop = max_drop;
   lowering.budget_s = budget;
   lowering.progress = [&](const std::string& what, size_t done, size_t total) { progress.Update(what, done, total); };
@@ -201,41 +210,41 @@ Status Run(Options& options, Context& context) {
 }  // namespace
 
 Command Make_tune() {
-  return {
-      "tune", "make a model faster without losing accuracy",
-      "tenon tune model.onnx -o model.tenon --allow bf16 --data samples/ --max-drop 0.5%", [](CLI::App& app) {
-        auto options = std::make_shared<Options>();
-        options->model.AddModel(app);
-        app.add_option("-o,--output", options->output, "The artifact to write");
-        app.add_option("--stage", options->stage, "What is searched")
-            ->capture_default_str()
-            ->check(CLI::IsMember({"graph", "kernel", "serve", "all", "1", "2", "3"}))
-            ->envname("TENON_STAGE");
-        app.add_option("--allow", options->allow, "Precisions that operators may be lowered to: bf16")->envname("TENON_ALLOW");
-        app.add_option("--data", options->data, "Samples: a folder or file of .npz, .npy, .jsonl or pictures")
-            ->envname("TENON_DATA");
-        app.add_option("--preprocess", options->preprocess, "How pictures are prepared (a YAML or JSON file)")
-            ->envname("TENON_PREPROCESS");
-        app.add_option("--metric", options->metric,
-                       "top1, top5, cosine, rmse, max-abs, token-agreement, exact-match, "
-                       "ctc-exact-match, or 'cmd COMMAND'")
-            ->envname("TENON_METRIC");
-        app.add_option("--max-drop", options->max_drop, "Largest loss allowed on held-out samples, relative")
-            ->capture_default_str()
-            ->envname("TENON_MAX_DROP");
-        app.add_option("--budget", options->budget, "Time for the search, as 60s")
-            ->capture_default_str()
-            ->envname("TENON_BUDGET");
-        app.add_option("--report", options->report, "Write the report as JSON to this file")->envname("TENON_REPORT");
-        app.add_option("--held-out", options->held_out, "Share of the samples that judge, and have no say before")
-            ->capture_default_str()
-            ->check(CLI::Range(0.01, 0.99))
-            ->envname("TENON_HELD_OUT");
-        app.add_option("--seed", options->seed, "Of the split")->capture_default_str()->envname("TENON_SEED");
-        options->model.AddCompile(app);
-        options->model.AddSession(app);
-        return [options](Context& context) { return Run(*options, context); };
-      }};
+  return {"tune", "make a model faster without losing accuracy",
+          "tenon tune model.onnx -o model.tenon --allow bf16,int8 --data samples/ --max-drop 0.5%", [](CLI::App& app) {
+            auto options = std::make_shared<Options>();
+            options->model.AddModel(app);
+            app.add_option("-o,--output", options->output, "The artifact to write");
+            app.add_option("--stage", options->stage, "What is searched")
+                ->capture_default_str()
+                ->check(CLI::IsMember({"graph", "kernel", "serve", "all", "1", "2", "3"}))
+                ->envname("TENON_STAGE");
+            app.add_option("--allow", options->allow, "Precisions that operators may be lowered to: bf16,int8")
+                ->envname("TENON_ALLOW");
+            app.add_option("--data", options->data, "Samples: a folder or file of .npz, .npy, .jsonl or pictures")
+                ->envname("TENON_DATA");
+            app.add_option("--preprocess", options->preprocess, "How pictures are prepared (a YAML or JSON file)")
+                ->envname("TENON_PREPROCESS");
+            app.add_option("--metric", options->metric,
+                           "top1, top5, cosine, rmse, max-abs, token-agreement, exact-match, "
+                           "ctc-exact-match, or 'cmd COMMAND'")
+                ->envname("TENON_METRIC");
+            app.add_option("--max-drop", options->max_drop, "Largest loss allowed on held-out samples, relative")
+                ->capture_default_str()
+                ->envname("TENON_MAX_DROP");
+            app.add_option("--budget", options->budget, "Time for the search, as 60s")
+                ->capture_default_str()
+                ->envname("TENON_BUDGET");
+            app.add_option("--report", options->report, "Write the report as JSON to this file")->envname("TENON_REPORT");
+            app.add_option("--held-out", options->held_out, "Share of the samples that judge, and have no say before")
+                ->capture_default_str()
+                ->check(CLI::Range(0.01, 0.99))
+                ->envname("TENON_HELD_OUT");
+            app.add_option("--seed", options->seed, "Of the split")->capture_default_str()->envname("TENON_SEED");
+            options->model.AddCompile(app);
+            options->model.AddSession(app);
+            return [options](Context& context) { return Run(*options, context); };
+          }};
 }
 
 }  // namespace tenon::cli

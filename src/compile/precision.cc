@@ -128,7 +128,8 @@ Result<PrecisionWish> ReadPrecision(const CompileOptions& options) {
   PrecisionWish wish;
   const bool mixed = Contains(kMixed, word);
   if (mixed || Contains(kBrain, word)) {
-    wish.policy = passes::DefaultPolicy(DType::kBF16);
+    wish.policy = passes::DefaultPolicy();
+    wish.policy.bf16 = true;
   } else if (Contains(kHalf, word)) {
     return Unsupported("precision '{}'; f16 is not computed in; bf16 has the range of f32 and the faster units here", word);
   } else if (Contains(kInteger, word)) {
@@ -145,7 +146,7 @@ Result<PrecisionWish> ReadPrecision(const CompileOptions& options) {
     TENON_ASSIGN_OR_RETURN(const std::string text, ReadFile(options.keep_dtype, kMaxListBytes));
     TENON_RETURN_IF_ERROR(ApplyKeepDtype(text, &wish).Within(fmt::format("keep-dtype file '{}'", options.keep_dtype)));
   }
-  if (wish.policy.target != DType::kF32 && Contains(options.disabled_passes, "LowerPrecision"))
+  if (wish.policy.lowers() && Contains(options.disabled_passes, "LowerPrecision"))
     return Usage("precision '{}' with the pass LowerPrecision disabled; one of them", word);
   return wish;
 }
@@ -161,7 +162,7 @@ Status CheckKeptNodes(const passes::PrecisionPolicy& policy, const ir::Graph& im
 }
 
 Status CheckObeyed(const PrecisionWish& wish, const passes::PrecisionOutcome& outcome) {
-  if (wish.policy.target == DType::kF32) return Status::Ok();
+  if (!wish.policy.lowers()) return Status::Ok();
   for (const std::string& name : wish.policy.keep_nodes) {
     if (outcome.kept.contains(name)) continue;
     return Unsupported(

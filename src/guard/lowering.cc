@@ -3,43 +3,58 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <optional>
-#include <set>
 
+#include "guard/ranges.h"
 #include "runtime/open.h"
 
 namespace tenon::guard {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using Names = std::set<std::string, std::less<>>;
+using Levels = std::vector<DType>;   // per node: kF32, kBF16 or kI8
 
 constexpr size_t kTimedSamples = 3;
+constexpr size_t kMaxRangeSamples = 64;
 constexpr int kTimedRounds = 7;
 constexpr int kRaceRounds = 15;
-constexpr size_t kMaxAgain = 12;           // nodes that are tried in low precision once more
+constexpr size_t kMaxAgain = 12;           // nodes that are lowered once more
 constexpr double kAloneShare = 0.5;        // of the budget, for lowering nodes alone
 constexpr size_t kMinAloneSamples = 4;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// What is known of a node in one precision.
+struct Level {
+  bool possible = false;
+  double us = 0;
+  bool alone_known = false;
+  double alone_error = 0;
+  double alone_drop = 0;
+};
+
+// Takes a node down to a higher precision.
+struct Move {
+  size_t node;
+  DType to;
+  double harm;   // of staying: error for what is gained
+};
 
 class Search {
  public:
   Search(const compile::Variants& variants, DataSet& data, const LoweringOptions& options)
-      : variants_(variants), data_(data), o_(options), start_(Clock::now()) {}
+      : variants_(variants), data_(data), o_(options), policy_(options.policy), start_(Clock::now()) {}
 
   Result<LoweringResult> Run() {
     TENON_RETURN_IF_ERROR(Begin());
     if (result_.nodes.empty()) return Keep("nothing to lower: no operator has a kernel of less than f32");
-    order_.resize(result_.nodes.size());
-    std::iota(order_.begin(), order_.end(), size_t{0});
-    TENON_ASSIGN_OR_RETURN(const Drop all, Judge(Lowered(0), o_.split.deciding, "everything lowered"));
-    size_t back = 0;   // the first `back` nodes of order_ are f32
+    Levels levels = top_;
+    TENON_ASSIGN_OR_RETURN(const Drop all, Judge(levels, o_.split.deciding, "everything lowered"));
     if (all.relative > o_.max_drop) {
       TENON_RETURN_IF_ERROR(LowerEachAlone());
-      TENON_ASSIGN_OR_RETURN(back, LeastGivenBack());
-      TENON_RETURN_IF_ERROR(LowerAgain(back));
+      TENON_ASSIGN_OR_RETURN(levels, LeastGivenBack());
+      TENON_RETURN_IF_ERROR(LowerAgain(&levels));
     }
-    return Settle(back);
+    return Settle(std::move(levels));
   }
 
  private:
@@ -50,7 +65,7 @@ class Search {
 
   bool Stopped() const {
     if (o_.run.cancel != nullptr && o_.run.cancel->cancelled()) return true;
-    return std::chrono::duration<double>(Clock::now() - start_).count() > o_.budget_s;
+    return Elapsed() > o_.budget_s;
   }
   double Elapsed() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
   void Say(const std::string& what, size_t done, size_t total) const {
@@ -66,46 +81,17 @@ class Search {
     return opened;
   }
 
-  passes::PrecisionPolicy Only(Names names) const {
-    passes::PrecisionPolicy policy = variants_.policy();
-    policy.only = std::move(names);
+  passes::PrecisionPolicy PolicyFor(const Levels& levels) const {
+    passes::PrecisionPolicy policy = policy_;
+    policy.only.emplace();
+    for (size_t i = 0; i < levels.size(); ++i) {
+      if (levels[i] != DType::kF32) policy.only->emplace(result_.nodes[i].output, levels[i]);
+    }
     return policy;
   }
 
-  // All but the first `back` nodes of order_, and those tried again with success.
-  Names Lowered(size_t back) const {
-    Names names;
-    for (size_t i = back; i < order_.size(); ++i) names.insert(result_.nodes[order_[i]].output);
-    for (size_t i = 0; i < back; ++i) {
-      if (again_.contains(order_[i])) names.insert(result_.nodes[order_[i]].output);
-    }
-    return names;
-  }
-
-  Status Begin() {
-    Say("f32 reference", 0, 1);
-    TENON_ASSIGN_OR_RETURN(full_, Open(passes::PrecisionPolicy()));
-    references_ = std::make_unique<References>(*full_.session, data_);
-    TENON_ASSIGN_OR_RETURN(deciding_,
-                           Evaluate(*full_.session, data_, o_.split.deciding, o_.metric, references_.get(), {o_.run, {}}));
-    TENON_ASSIGN_OR_RETURN(held_out_,
-                           Evaluate(*full_.session, data_, o_.split.held_out, o_.metric, references_.get(), {o_.run, {}}));
-    TENON_ASSIGN_OR_RETURN(const Times before, Measure(*full_.session, data_, Timed(), kTimedRounds, o_.run));
-    before_us_ = before.run_us;
-    TENON_ASSIGN_OR_RETURN(const Opened all, Open(variants_.policy()));
-    TENON_ASSIGN_OR_RETURN(const Times after, Measure(*all.session, data_, Timed(), kTimedRounds, o_.run));
-    for (const auto& n : all.variant.outcome.lowered) {
-      NodeChoice choice;
-      choice.name = n.name;
-      choice.op = n.op;
-      choice.output = n.output;
-      choice.chosen = n.white;
-      choice.precision = n.precision;
-      choice.before_us = At(before.nodes_us, n.name);
-      choice.after_us = At(after.nodes_us, n.name);
-      result_.nodes.push_back(choice);
-    }
-    return Status::Ok();
+  Result<Evaluation> Score(Session& session, const std::vector<size_t>& samples) {
+    return Evaluate(session, data_, samples, o_.metric, references_.get(), {o_.run, {}});
   }
 
   std::span<const size_t> Timed() const {
@@ -117,121 +103,218 @@ class Search {
     return it == times.end() ? 0 : it->second;
   }
 
-  double EstimatedUs(const Names& names) const {
-    double us = before_us_;
-    for (const NodeChoice& n : result_.nodes) us -= names.contains(n.output) ? n.before_us - n.after_us : 0;
-    return us;
+  // The f32 model judged and timed; then everything lowered, once for each precision, which tells what can be and what it gains.
+  Status Begin() {
+    Say("f32 reference", 0, 1);
+    TENON_ASSIGN_OR_RETURN(full_, Open(passes::PrecisionPolicy()));
+    references_ = std::make_unique<References>(*full_.session, data_);
+    TENON_ASSIGN_OR_RETURN(deciding_, Score(*full_.session, o_.split.deciding));
+    TENON_ASSIGN_OR_RETURN(held_out_, Score(*full_.session, o_.split.held_out));
+    TENON_ASSIGN_OR_RETURN(full_times_, Measure(*full_.session, data_, Timed(), kTimedRounds, o_.run));
+    if (policy_.int8) {
+      const size_t count = std::min(kMaxRangeSamples, o_.split.deciding.size());
+      Say("ranges", 0, 1);
+      TENON_ASSIGN_OR_RETURN(policy_.ranges,
+                             MeasureRanges(*full_.session, data_, std::span(o_.split.deciding).first(count), o_.run));
+    }
+    passes::PrecisionPolicy one = policy_;
+    if (policy_.bf16) {
+      one.int8 = false;
+      TENON_RETURN_IF_ERROR(AddLevel(one, DType::kBF16));
+    }
+    if (policy_.int8) {
+      one = policy_;
+      one.bf16 = false;
+      TENON_RETURN_IF_ERROR(AddLevel(one, DType::kI8));
+    }
+    for (size_t i = 0; i < result_.nodes.size(); ++i) top_.push_back(Fastest(i));
+    return Status::Ok();
   }
 
-  Result<Drop> Judge(const Names& names, const std::vector<size_t>& samples, const std::string& what) {
+  Status AddLevel(const passes::PrecisionPolicy& policy, DType precision) {
+    Say("what can be lowered", 0, 1);
+    TENON_ASSIGN_OR_RETURN(const Opened opened, Open(policy));
+    TENON_ASSIGN_OR_RETURN(const Times times, Measure(*opened.session, data_, Timed(), kTimedRounds, o_.run));
+    for (const auto& n : opened.variant.outcome.lowered) {
+      const auto [it, fresh] = index_.emplace(n.output, result_.nodes.size());
+      if (fresh) {
+        NodeChoice choice;
+        choice.name = n.name;
+        choice.op = n.op;
+        choice.output = n.output;
+        choice.before_us = At(full_times_.nodes_us, n.name);
+        result_.nodes.push_back(choice);
+        bf16_.emplace_back();
+        int8_.emplace_back();
+      }
+      result_.nodes[it->second].chosen |= n.white;
+      Level& level = LevelOf(it->second, precision);
+      level.possible = true;
+      level.us = At(times.nodes_us, n.name);
+    }
+    return Status::Ok();
+  }
+
+  Level& LevelOf(size_t node, DType precision) { return precision == DType::kI8 ? int8_[node] : bf16_[node]; }
+
+  double UsOf(size_t node, DType precision) {
+    return precision == DType::kF32 ? result_.nodes[node].before_us : LevelOf(node, precision).us;
+  }
+
+  // Integers must beat bf16, which loses less, by a tenth.
+  DType Fastest(size_t node) {
+    if (!int8_[node].possible) return bf16_[node].possible ? DType::kBF16 : DType::kF32;
+    if (bf16_[node].possible && int8_[node].us > 0.9 * bf16_[node].us) return DType::kBF16;
+    return DType::kI8;
+  }
+
+  double EstimatedUs(const Levels& levels) {
+    double us = full_times_.run_us;
+    for (size_t i = 0; i < levels.size(); ++i) us -= result_.nodes[i].before_us - UsOf(i, levels[i]);
+    return std::max(us, 0.0);
+  }
+
+  static size_t CountLowered(const Levels& levels) {
+    return levels.size() - static_cast<size_t>(std::count(levels.begin(), levels.end(), DType::kF32));
+  }
+
+  Result<Drop> Judge(const Levels& levels, const std::vector<size_t>& samples, const std::string& what) {
     Say(what, 0, 1);
-    TENON_ASSIGN_OR_RETURN(const Opened opened, Open(Only(names)));
-    TENON_ASSIGN_OR_RETURN(const Evaluation e,
-                           Evaluate(*opened.session, data_, samples, o_.metric, references_.get(), {o_.run, {}}));
+    TENON_ASSIGN_OR_RETURN(const Opened opened, Open(PolicyFor(levels)));
+    TENON_ASSIGN_OR_RETURN(const Evaluation e, Score(*opened.session, samples));
     const bool deciding = &samples == &o_.split.deciding;
     TENON_ASSIGN_OR_RETURN(const Drop drop, Compare(deciding ? deciding_ : held_out_, e));
-    if (deciding) result_.trials.push_back({names.size(), drop.relative, EstimatedUs(names), what});
+    if (deciding) result_.trials.push_back({CountLowered(levels), drop.relative, EstimatedUs(levels), what});
     return drop;
   }
 
-  // How much does each node hurt? Nodes that the budget does not reach count as the worst.
+  // How much does each node hurt in each precision it can have? What the budget does not reach counts as the worst.
   Status LowerEachAlone() {
     const double until = Elapsed() + (o_.budget_s - Elapsed()) * kAloneShare;
-    std::vector<size_t> samples = o_.split.deciding;
-    std::optional<Evaluation> reference;
-    for (size_t i = 0; i < result_.nodes.size(); ++i) {
+    std::vector<std::pair<size_t, DType>> jobs;
+    for (const DType precision : {DType::kBF16, DType::kI8}) {
+      for (size_t i = 0; i < result_.nodes.size(); ++i) {
+        if (LevelOf(i, precision).possible) jobs.emplace_back(i, precision);
+      }
+    }
+    std::vector<size_t> samples;
+    Evaluation reference;
+    for (size_t k = 0; k < jobs.size(); ++k) {
       if (Stopped() || Elapsed() > until) {
         result_.complete = false;
         break;
       }
-      NodeChoice& n = result_.nodes[i];
-      Say("each operator alone", i, result_.nodes.size());
-      passes::PrecisionPolicy policy = Only({n.output});
+      Say("each operator alone", k, jobs.size());
+      const auto [node, precision] = jobs[k];
+      passes::PrecisionPolicy policy = policy_;
+      policy.only = {{result_.nodes[node].output, precision}};
       policy.isolated = true;
       const double began = Elapsed();
       TENON_ASSIGN_OR_RETURN(const Opened opened, Open(policy));
-      const double made = Elapsed();
-      if (!reference) {
-        TENON_ASSIGN_OR_RETURN(samples, FittingSamples(until, made - began));
-        TENON_ASSIGN_OR_RETURN(reference, Evaluate(*full_.session, data_, samples, o_.metric, references_.get(), {o_.run, {}}));
+      if (samples.empty()) {
+        samples = FittingSamples((until - Elapsed()) / static_cast<double>(jobs.size()) - (Elapsed() - began));
+        TENON_ASSIGN_OR_RETURN(reference, Score(*full_.session, samples));
       }
       TENON_ASSIGN_OR_RETURN(const Assessment a, Assess(*opened.session, data_, samples, o_.metric, *references_, o_.run));
-      TENON_ASSIGN_OR_RETURN(const Drop drop, Compare(*reference, a.evaluation));
-      n.alone_known = true;
-      n.alone_error = a.error;
-      n.alone_drop = drop.relative;
+      TENON_ASSIGN_OR_RETURN(const Drop drop, Compare(reference, a.evaluation));
+      Level& level = LevelOf(node, precision);
+      level.alone_known = true;
+      level.alone_error = a.error;
+      level.alone_drop = drop.relative;
     }
-    SortByHarm();
     return Status::Ok();
   }
 
-  // As many deciding samples as leave time for every node.
-  Result<std::vector<size_t>> FittingSamples(double until, double make_s) const {
-    const double each = std::max(before_us_ / 1e6, 1e-6);
-    const double left = (until - Elapsed()) / static_cast<double>(result_.nodes.size()) - make_s;
-    const auto fitting = static_cast<size_t>(std::clamp(left / each, 0.0, 1e9));
+  // As many deciding samples as a run of each takes `seconds`.
+  std::vector<size_t> FittingSamples(double seconds) const {
+    const double each = std::max(full_times_.run_us / 1e6, 1e-6);
+    const auto fitting = static_cast<size_t>(std::clamp(seconds / each, 0.0, 1e9));
     const size_t count = std::min(std::max(fitting, kMinAloneSamples), o_.split.deciding.size());
-    return std::vector<size_t>(o_.split.deciding.begin(), o_.split.deciding.begin() + static_cast<std::ptrdiff_t>(count));
+    return {o_.split.deciding.begin(), o_.split.deciding.begin() + static_cast<std::ptrdiff_t>(count)};
   }
 
-  // What goes back to f32 first: most error for the least gain. A small gain is lent to each, so that operators between others,
-  // whose gain is the casts they save, are not given back for nothing.
-  void SortByHarm() {
-    const double lent = 0.02 * before_us_ / static_cast<double>(result_.nodes.size());
-    const auto harm = [&](size_t i) {
-      const NodeChoice& n = result_.nodes[i];
-      if (!n.alone_known) return std::numeric_limits<double>::infinity();
-      return n.alone_error * n.alone_error / (std::max(n.before_us - n.after_us, 0.0) + lent);
+  // What is done first when too much is lost: most error for the least gain. A small gain is lent to each, so that operators
+  // between others, whose gain is the casts they save, are not given back for nothing.
+  std::vector<Move> Moves() {
+    const double lent = 0.02 * full_times_.run_us / static_cast<double>(result_.nodes.size());
+    const auto harm = [&](const Level& from, const Level* to, double to_us) {
+      if (!from.alone_known) return kInfinity;
+      const double rest = to != nullptr && to->alone_known ? to->alone_error * to->alone_error : 0;
+      return std::max(from.alone_error * from.alone_error - rest, 0.0) / (std::max(to_us - from.us, 0.0) + lent);
     };
-    std::stable_sort(order_.begin(), order_.end(), [&](size_t a, size_t b) { return harm(a) > harm(b); });
+    std::vector<Move> moves;
+    for (size_t i = 0; i < top_.size(); ++i) {
+      const double full_us = result_.nodes[i].before_us;
+      if (top_[i] == DType::kI8 && bf16_[i].possible) moves.push_back({i, DType::kBF16, harm(int8_[i], &bf16_[i], bf16_[i].us)});
+      const Level& last = bf16_[i].possible ? bf16_[i] : int8_[i];
+      if (top_[i] != DType::kF32) moves.push_back({i, DType::kF32, harm(last, nullptr, full_us)});
+    }
+    std::stable_sort(moves.begin(), moves.end(), [](const Move& a, const Move& b) { return a.harm > b.harm; });
+    return moves;
   }
 
-  // The smallest number of nodes to give back that keeps the deciding samples within the allowance, by bisection.
-  Result<size_t> LeastGivenBack() {
+  // `levels` after the first `count` moves.
+  static Levels After(Levels levels, std::span<const Move> moves) {
+    for (const Move& m : moves) {
+      if (levels[m.node] == DType::kI8 || m.to == DType::kF32) levels[m.node] = m.to;
+    }
+    return levels;
+  }
+
+  // The fewest moves that keep the deciding samples within the allowance, by bisection.
+  Result<Levels> LeastGivenBack() {
+    const std::vector<Move> moves = Moves();
     size_t bad = 0;  // everything lowered was too much
-    size_t good = order_.size();  // f32
+    size_t good = moves.size();  // f32
     while (good - bad > 1 && !Stopped()) {
       const size_t middle = bad + (good - bad) / 2;
-      TENON_ASSIGN_OR_RETURN(const Drop drop, Judge(Lowered(middle), o_.split.deciding, fmt::format("{} given back", middle)));
+      const Levels levels = After(top_, std::span(moves).first(middle));
+      TENON_ASSIGN_OR_RETURN(const Drop drop, Judge(levels, o_.split.deciding, fmt::format("{} steps given back", middle)));
       (drop.relative <= o_.max_drop ? good : bad) = middle;
     }
     if (Stopped()) result_.complete = false;
-    return good;
+    return After(top_, std::span(moves).first(good));
   }
 
+  double Gain(size_t node, DType from) { return UsOf(node, from) - UsOf(node, top_[node]); }
+
   // Those given back that gain most are tried once more, one by one.
-  Status LowerAgain(size_t back) {
-    std::vector<size_t> wish(order_.begin(), order_.begin() + static_cast<std::ptrdiff_t>(back));
-    std::stable_sort(wish.begin(), wish.end(), [&](size_t a, size_t b) { return Gain(a) > Gain(b); });
-    // The worst one is what the allowance was exceeded by.
-    size_t tried = 0;
-    for (size_t i : wish) {
-      if (Stopped() || tried == kMaxAgain) break;
-      if (Gain(i) <= 0.005 * before_us_ || !result_.nodes[i].alone_known) continue;
-      ++tried;
-      again_.insert(i);
-      TENON_ASSIGN_OR_RETURN(const Drop drop, Judge(Lowered(back), o_.split.deciding, "once more: " + result_.nodes[i].name));
-      if (drop.relative > o_.max_drop) again_.erase(i);
+  Status LowerAgain(Levels* levels) {
+    std::vector<size_t> wish;
+    for (size_t i = 0; i < levels->size(); ++i) {
+      const bool worth = (*levels)[i] != top_[i] && Gain(i, (*levels)[i]) > 0.005 * full_times_.run_us;
+      if (worth && LevelOf(i, top_[i]).alone_known) wish.push_back(i);
+    }
+    std::stable_sort(wish.begin(), wish.end(), [&](size_t a, size_t b) { return Gain(a, (*levels)[a]) > Gain(b, (*levels)[b]); });
+    for (size_t k = 0; k < std::min(wish.size(), kMaxAgain) && !Stopped(); ++k) {
+      Levels trial = *levels;
+      trial[wish[k]] = top_[wish[k]];
+      TENON_ASSIGN_OR_RETURN(const Drop drop, Judge(trial, o_.split.deciding, "once more: " + result_.nodes[wish[k]].name));
+      if (drop.relative <= o_.max_drop) *levels = std::move(trial);
     }
     return Status::Ok();
   }
 
-  double Gain(size_t i) const { return result_.nodes[i].before_us - result_.nodes[i].after_us; }
-
   // Judged on samples that had no say. While it falls short the most harmful of what is lowered goes back, each time more at
   // once.
-  Result<LoweringResult> Settle(size_t back) {
-    Names names = Lowered(back);
+  Result<LoweringResult> Settle(Levels levels) {
     size_t step = 1;
     std::optional<Drop> first;
-    while (!names.empty()) {
-      TENON_ASSIGN_OR_RETURN(const Drop drop, Judge(names, o_.split.held_out, "held-out samples"));
-      if (drop.relative <= o_.max_drop) return Accept(names, drop);
+    while (CountLowered(levels) > 0) {
+      TENON_ASSIGN_OR_RETURN(const Drop drop, Judge(levels, o_.split.held_out, "held-out samples"));
+      if (drop.relative <= o_.max_drop) return Accept(levels, drop);
       if (!first) first = drop;
-      if (!result_.nodes[order_[0]].alone_known && !Stopped()) TENON_RETURN_IF_ERROR(LowerEachAlone());
+      const bool known = std::any_of(bf16_.begin(), bf16_.end(), [](const Level& l) { return l.alone_known; }) ||
+                         std::any_of(int8_.begin(), int8_.end(), [](const Level& l) { return l.alone_known; });
+      if (!known && !Stopped()) TENON_RETURN_IF_ERROR(LowerEachAlone());
       if (Stopped()) break;
-      size_t given = 0;
-      for (size_t i : order_) given += given < step ? names.erase(result_.nodes[i].output) : 0;
+      size_t done = 0;
+      for (const Move& m : Moves()) {
+        const Levels next = After(levels, {&m, 1});
+        if (done == step) break;
+        done += next != levels ? 1 : 0;
+        levels = next;
+      }
       step *= 2;
     }
     result_.refused = true;
@@ -241,8 +324,8 @@ class Search {
                             100 * first->relative, 100 * o_.max_drop));
   }
 
-  Result<LoweringResult> Accept(const Names& names, const Drop& held_out) {
-    TENON_ASSIGN_OR_RETURN(Opened opened, Open(Only(names)));
+  Result<LoweringResult> Accept(const Levels& levels, const Drop& held_out) {
+    TENON_ASSIGN_OR_RETURN(Opened opened, Open(PolicyFor(levels)));
     Say("f32 against lowered", 0, 1);
     TENON_ASSIGN_OR_RETURN(const Duel duel, Race(*full_.session, *opened.session, data_, Timed(), kRaceRounds, o_.run));
     result_.before_us = duel.first_us;
@@ -250,30 +333,44 @@ class Search {
     result_.noise = duel.noise;
     result_.held_out = held_out;
     if (duel.second_us > duel.first_us * (1 - duel.noise)) return Keep("kept f32: what may be lowered is not faster");
-    TENON_ASSIGN_OR_RETURN(const Evaluation e,
-                           Evaluate(*opened.session, data_, o_.split.deciding, o_.metric, references_.get(), {o_.run, {}}));
+    TENON_ASSIGN_OR_RETURN(const Evaluation e, Score(*opened.session, o_.split.deciding));
     TENON_ASSIGN_OR_RETURN(result_.deciding, Compare(deciding_, e));
     TENON_ASSIGN_OR_RETURN(const Times times, Measure(*opened.session, data_, Timed(), kTimedRounds, o_.run));
-    Names lowered;
-    for (const auto& n : opened.variant.outcome.lowered) lowered.insert(n.output);
-    size_t chosen = 0;
-    for (NodeChoice& n : result_.nodes) {
-      n.lowered = lowered.contains(n.output);
-      n.after_us = At(times.nodes_us, n.name);
-      chosen += n.lowered && n.chosen ? 1 : 0;
+    for (const auto& n : opened.variant.outcome.lowered) {
+      NodeChoice& choice = result_.nodes[index_.at(n.output)];
+      choice.lowered = true;
+      choice.precision = n.precision;
+      choice.after_us = At(times.nodes_us, n.name);
     }
+    FillAlone();
+    const size_t chosen = static_cast<size_t>(
+        std::count_if(result_.nodes.begin(), result_.nodes.end(), [](const NodeChoice& n) { return n.lowered && n.chosen; }));
     result_.lowered = true;
-    result_.refused = false;
-    result_.variant = std::move(opened.variant);
     result_.verdict = fmt::format(
         "{} operators lowered ({} for their own sake), {:.2f} times as fast; {} fell by {:.3f} % on held-out samples, allowed "
         "{:.2f} %",
-        lowered.size(), chosen, duel.first_us / duel.second_us, o_.metric.name, 100 * held_out.relative, 100 * o_.max_drop);
+        opened.variant.outcome.lowered.size(), chosen, duel.first_us / duel.second_us, o_.metric.name, 100 * held_out.relative,
+        100 * o_.max_drop);
+    result_.variant = std::move(opened.variant);
     return std::move(result_);
   }
 
+  // What lowering a node alone did: in its precision, or for those kept in the lowest they could have.
+  void FillAlone() {
+    for (size_t i = 0; i < result_.nodes.size(); ++i) {
+      NodeChoice& n = result_.nodes[i];
+      const DType precision = n.lowered ? n.precision : top_[i];
+      if (precision == DType::kF32) continue;
+      const Level& level = LevelOf(i, precision);
+      n.alone_known = level.alone_known;
+      n.alone_error = level.alone_error;
+      n.alone_drop = level.alone_drop;
+    }
+  }
+
   Result<LoweringResult> Keep(std::string verdict) {
-    if (result_.before_us == 0) result_.before_us = result_.after_us = before_us_;
+    if (result_.before_us == 0) result_.before_us = result_.after_us = full_times_.run_us;
+    FillAlone();
     result_.lowered = false;
     result_.variant = std::move(full_.variant);
     result_.verdict = std::move(verdict);
@@ -283,14 +380,17 @@ class Search {
   const compile::Variants& variants_;
   DataSet& data_;
   const LoweringOptions& o_;
+  passes::PrecisionPolicy policy_;
   Clock::time_point start_;
   Opened full_;
+  Times full_times_;
   std::unique_ptr<References> references_;
   Evaluation deciding_;
   Evaluation held_out_;
-  double before_us_ = 0;
-  std::vector<size_t> order_;  // nodes, those to give back first in front
-  std::set<size_t> again_;  // of those given back: lowered nevertheless
+  std::map<std::string, size_t> index_;  // output -> node
+  std::vector<Level> bf16_;  // by node
+  std::vector<Level> int8_;
+  Levels top_;  // the fastest each node can have
   LoweringResult result_;
 };
 

@@ -22,6 +22,7 @@
 namespace tenon::guard {
 
 struct LoweringOptions {
+  passes::PrecisionPolicy policy;    ///< what may be lowered to what
   MetricSpec metric;
   double max_drop = 0.005;           ///< relative, as Drop::relative
   double budget_s = 60;              ///< wall clock; the search ends with what it has
@@ -68,7 +69,7 @@ struct LoweringResult {
   std::string verdict;               ///< one line for people
 };
 
-/// `variants` with a policy that allows something; `data` with at least two samples.
+/// `data` with at least two samples.
 Result<LoweringResult> ChooseLowering(const compile::Variants& variants, DataSet& data, const LoweringOptions& options);
 
 }  // namespace tenon::guard

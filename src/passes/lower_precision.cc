@@ -1,12 +1,14 @@
-// LowerPrecision: operators that the policy allows compute in bf16. Weights become bf16 constants, tensors between lowered
-// operators are bf16, and Casts stand at the borders only. Runs after the layouts are settled, so that "is there a kernel" is
-// asked about what will really run. Sums and everything inside a kernel stay f32.
+// LowerPrecision: operators that the policy allows compute in bf16 or int8. Weights become constants of that type, tensors
+// between operators in bf16 are bf16, and Casts stand at the borders only; integer operators read f32 and quantise it themselves.
+// Runs after the layouts are settled, so that "is there a kernel" is asked about what will really run. Sums and everything inside
+// a kernel stay f32, or int32.
 #include <algorithm>
 #include <array>
 #include <deque>
 #include <unordered_map>
 
 #include "base/half.h"
+#include "passes/lower_int8.h"
 #include "passes/pass.h"
 #include "passes/precision.h"
 
@@ -64,7 +66,7 @@ class Lowering {
   }
 
  private:
-  enum class Kind { kFull, kGrey, kWhite };
+  enum class Kind { kFull, kGrey, kWhite, kInteger };
 
   static size_t Index(NodeId id) { return static_cast<size_t>(id); }
 
@@ -84,7 +86,19 @@ class Lowering {
     }
     const bool white = Listed(policy_.white, n.op);
     if (Listed(policy_.black, n.op) || (!white && !Listed(policy_.grey, n.op))) return Kind::kFull;
-    if (policy_.only && !policy_.only->contains(r_.value(n.outputs[0]).name)) return Kind::kFull;
+    DType wish = policy_.int8 && white ? DType::kI8 : DType::kBF16;
+    if (policy_.only) {
+      const auto it = policy_.only->find(r_.value(n.outputs[0]).name);
+      if (it == policy_.only->end()) return Kind::kFull;
+      wish = it->second;
+    }
+    if (wish == DType::kI8 && white) return Kind::kInteger;
+    if (!policy_.bf16) return Kind::kFull;
+    return ClassifyBf16(id, white);
+  }
+
+  Kind ClassifyBf16(NodeId id, bool white) {
+    const ir::Node& n = r_.node(id);
     if (!Serves(id, white)) {
       const std::string reason = fmt::format("no bf16 kernel for this {}", n.op);
       r_.Refuse(reason);
@@ -153,7 +167,7 @@ class Lowering {
     std::vector<bool> read(n, false);
     for (NodeId id : order_) {
       if (kind_[Index(id)] == Kind::kFull) continue;
-      fed[Index(id)] = kind_[Index(id)] == Kind::kWhite;
+      fed[Index(id)] = kind_[Index(id)] >= Kind::kWhite;   // integer operators can write bf16, but do not read it
       for (ValueId v : r_.node(id).inputs) {
         const NodeId p = v == kNone ? kNone : r_.value(v).producer;
         if (p != kNone && fed[Index(p)]) fed[Index(id)] = true;
@@ -199,14 +213,42 @@ class Lowering {
     return low;
   }
 
+  // Somebody reads the result in bf16.
   bool ReadLowered(NodeId id) const {
     for (NodeId c : r_.value(r_.Out(id)).consumers) {
-      if (Index(c) < kind_.size() && kind_[Index(c)] != Kind::kFull) return true;
+      if (Index(c) < kind_.size() && (kind_[Index(c)] == Kind::kGrey || kind_[Index(c)] == Kind::kWhite)) return true;
+    }
+    return false;
+  }
+  bool ReadByIntegers(NodeId id) const {
+    for (NodeId c : r_.value(r_.Out(id)).consumers) {
+      if (Index(c) < kind_.size() && kind_[Index(c)] == Kind::kInteger) return true;
     }
     return false;
   }
 
+  void LowerToInteger(NodeId id) {
+    const std::string name = r_.node(id).name;
+    const std::string op = r_.node(id).op;
+    const ValueId full = r_.Out(id);
+    std::string reason;
+    const DType output = ReadLowered(id) && !ReadByIntegers(id) ? DType::kBF16 : DType::kF32;
+    const ValueId y = AddInt8(r_, id, policy_, output, &reason);
+    if (y != kNone) {
+      outcome_->lowered.push_back({name, op, r_.value(full).name, DType::kI8, true});
+      Define(full, y, id);
+      return;
+    }
+    // Next best.
+    kind_[Index(id)] = policy_.bf16 ? ClassifyBf16(id, true) : Kind::kFull;
+    if (kind_[Index(id)] == Kind::kWhite) return Lower(id);
+    if (policy_.bf16) return;
+    r_.Refuse(reason);
+    outcome_->refused.push_back({name, op, reason});
+  }
+
   void Lower(NodeId id) {
+    if (kind_[Index(id)] == Kind::kInteger) return LowerToInteger(id);
     const ir::Node n{r_.node(id).op, r_.node(id).name, r_.node(id).attrs, r_.node(id).inputs, r_.node(id).outputs, {}, false};
     const bool mixes = MixesTypes(n.op);
     const bool keep_full_output = mixes && !policy_.isolated && !ReadLowered(id);
@@ -262,7 +304,7 @@ class Lowering {
 
 Status LowerPrecision(Rewriter& r) {
   const PrecisionPolicy& policy = r.context().precision;
-  if (policy.target == DType::kF32) return Status::Ok();
+  if (!policy.lowers()) return Status::Ok();
   PrecisionOutcome unused;
   PrecisionOutcome* outcome = r.context().precision_outcome;
   return Lowering(r, policy, outcome != nullptr ? outcome : &unused).Run();

@@ -2,9 +2,8 @@
 
 namespace tenon::passes {
 
-PrecisionPolicy DefaultPolicy(DType target) {
+PrecisionPolicy DefaultPolicy() {
   PrecisionPolicy p;
-  p.target = target;
   p.white = {"Attention", "Conv", "ConvTranspose", "Gemm", "MatMul"};
   p.grey = {"Abs",
             "Add",

@@ -17,27 +17,34 @@ namespace tenon::passes {
 /// lowered ones (that saves casts); black ones, and those on no list, stay f32. Types are those of the source model: `Conv` also
 /// names FusedConv, `MatMul` and `Gemm` FusedMatMul; a fused operator is black when one of its parts is.
 struct PrecisionPolicy {
-  DType target = DType::kF32;                 ///< kF32: nothing is lowered. kBF16 is the one other choice so far
+  bool bf16 = false;                          ///< bf16 is allowed; neither this nor int8: nothing is lowered
+  bool int8 = false;                          ///< integers are allowed, and preferred to bf16 where a white node can have them
   std::set<std::string, std::less<>> white;
   std::set<std::string, std::less<>> grey;
   std::set<std::string, std::less<>> black;        ///< wins over the others
   std::set<std::string, std::less<>> keep_nodes;   ///< nodes that stay f32, by the source model's name
-  /// Of the nodes that the lists allow only these are lowered, each named by its first output. For the accuracy guard.
-  std::optional<std::set<std::string, std::less<>>> only;
+  /// Of the nodes that the lists allow only these are lowered, each named by its first output, to kBF16 or kI8. For the accuracy
+  /// guard.
+  std::optional<std::map<std::string, DType, std::less<>>> only;
+  /// Smallest and largest element of values seen in runs: what convolutions need to read integers. Matrix products measure their
+  /// input in each run.
+  std::map<std::string, std::pair<float, float>, std::less<>> ranges;
   /// Lowered nodes read and write rounded tensors even where a reader or writer is f32, and grey ones need no lowered neighbour:
   /// shows what a node does to the model when it alone is lowered.
   bool isolated = false;
+
+  bool lowers() const { return bf16 || int8; }
 };
 
 /// The default lists: matrix products, convolutions and attention white; what moves, pools, normalises or maps elements grey.
-PrecisionPolicy DefaultPolicy(DType target);
+PrecisionPolicy DefaultPolicy();
 
 /// A node that computes in `precision` now.
 struct LoweredNode {
   std::string name;  ///< of the source model
   std::string op;  ///< as in the optimised graph
   std::string output;  ///< name of its first output before it was lowered: unique, for PrecisionPolicy::only
-  DType precision = DType::kUndefined;
+  DType precision = DType::kUndefined;  ///< kBF16 or kI8
   bool white = false;  ///< chosen for its own sake; grey otherwise
 };
 

@@ -1,0 +1,134 @@
+#include "passes/lower_int8.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tenon::passes {
+namespace {
+
+struct Weights {
+  ValueId bytes = kNone;
+  ValueId scales = kNone;
+};
+
+// Rounds w[outer][channel][inner] to int8 with a scale per channel: the largest magnitude becomes 127.
+Weights Quantize(Rewriter& r, ValueId v, int64_t outer, int64_t channels, int64_t inner, float alpha) {
+  const Tensor& w = r.value(v).constant;
+  auto bytes = Tensor::Allocate(DType::kI8, w.shape());
+  auto scales = Tensor::Allocate(DType::kF32, Shape({channels}));
+  if (!bytes.ok() || !scales.ok()) return {};
+  const auto* from = w.Data<float>();
+  auto* to = bytes->MutableData<int8_t>();
+  auto* scale = scales->MutableData<float>();
+  for (int64_t c = 0; c < channels; ++c) {
+    float largest = 0;
+    for (int64_t o = 0; o < outer; ++o) {
+      const float* p = from + (o * channels + c) * inner;
+      for (int64_t i = 0; i < inner; ++i) largest = std::max(largest, std::abs(p[i]));
+    }
+    if (!std::isfinite(largest)) return {};
+    const float step = largest > 0 ? largest / 127.0F : 1.0F;
+    for (int64_t o = 0; o < outer; ++o) {
+      const int64_t at = (o * channels + c) * inner;
+      for (int64_t i = 0; i < inner; ++i)
+        to[at + i] = static_cast<int8_t>(std::clamp(std::nearbyint(from[at + i] / step), -127.0F, 127.0F));
+    }
+    scale[c] = step * alpha;
+  }
+  return {r.Constant(r.value(v).name + "_int8", *std::move(bytes)), r.Constant(r.value(v).name + "_scale", *std::move(scales))};
+}
+
+bool IsF32Constant(const Rewriter& r, ValueId v, int rank) {
+  return v != kNone && r.IsConst(v) && r.TypeOf(v) == DType::kF32 && r.RankOf(v) == rank;
+}
+
+// uint8 with a zero point, the range widened to have 0 in it, as quantisers do.
+bool SetInputGrid(const Rewriter& r, ValueId x, const PrecisionPolicy& policy, Attrs* attrs) {
+  const auto range = policy.ranges.find(r.value(x).name);
+  if (range == policy.ranges.end()) return false;
+  const float low = std::min(range->second.first, 0.0F);
+  const float high = std::max(range->second.second, 0.0F);
+  if (!std::isfinite(low) || !std::isfinite(high)) return false;
+  const float scale = high > low ? (high - low) / 255.0F : 1.0F;
+  attrs->Set("x_scale", scale);
+  attrs->Set("x_zero_point", static_cast<int64_t>(std::clamp(std::nearbyint(-low / scale), 0.0F, 255.0F)));
+  attrs->Set("x_dtype", static_cast<int64_t>(DType::kU8));
+  return true;
+}
+
+// A row other than the reference must serve it, or integers are no gain.
+ValueId AddFast(Rewriter& r, NodeId id, std::string_view op, const std::vector<ValueId>& inputs, const Attrs& attrs,
+                std::string* reason) {
+  ir::Node trial;
+  trial.inputs = inputs;
+  std::vector<View> storage;
+  const auto in = ops::InputInfos(r.graph(), trial, &storage);
+  std::vector<kernels::ValueInfo> out(1);
+  out[0].present = true;
+  if (kernels::InferShapes(op, {attrs, in, out}).ok()) {
+    const auto choice = kernels::ChooseRow({op, attrs, in, out, r.context().isa, 1});
+    if (choice.ok() && choice->row->name != "reference") return r.Add(op, inputs, attrs, id);
+  }
+  *reason = fmt::format("no int8 kernel for this {}", r.node(id).op);
+  return kNone;
+}
+
+ValueId AddMatMul(Rewriter& r, NodeId id, DType output, std::string* reason) {
+  const ir::Node& n = r.node(id);
+  const bool fused = n.op == "FusedMatMul";
+  const ValueId b = r.In(id, 1);
+  if (!IsF32Constant(r, b, 2) || n.attrs.Int("transA", 0) != 0 || n.op == "Gemm") {
+    *reason = "int8 needs constant weights of rank 2 and an input that is not transposed";
+    return kNone;
+  }
+  const bool trans_b = n.attrs.Int("transB", 0) != 0;
+  const Shape& shape = r.value(b).constant.shape();
+  const float alpha = fused ? n.attrs.Float("alpha", 1) : 1;
+  const Weights w = trans_b ? Quantize(r, b, 1, shape[0], shape[1], alpha) : Quantize(r, b, shape[0], shape[1], 1, alpha);
+  if (w.bytes == kNone) {
+    *reason = "weights are not finite";
+    return kNone;
+  }
+  Attrs attrs = n.attrs;
+  attrs.Erase("alpha");
+  attrs.Erase("transA");
+  attrs.Set("dynamic", int64_t{1});
+  attrs.Set("output_dtype", static_cast<int64_t>(output));
+  std::vector<ValueId> inputs{r.In(id, 0), w.bytes, w.scales};
+  for (size_t i : {size_t{2}, size_t{3}}) inputs.push_back(fused ? r.In(id, i) : kNone);
+  return AddFast(r, id, "QuantizedMatMul", inputs, attrs, reason);
+}
+
+ValueId AddConv(Rewriter& r, NodeId id, const PrecisionPolicy& policy, DType output, std::string* reason) {
+  const ir::Node& n = r.node(id);
+  const ValueId weights = r.In(id, 1);
+  Attrs attrs = n.attrs;
+  if (weights == kNone || !r.IsConst(weights) || r.TypeOf(weights) != DType::kF32 || r.RankOf(weights) < 3) {
+    *reason = "int8 needs constant weights";
+    return kNone;
+  }
+  if (!SetInputGrid(r, r.In(id, 0), policy, &attrs)) {
+    *reason = "no range of the input was measured";
+    return kNone;
+  }
+  const Shape& shape = r.value(weights).constant.shape();
+  const Weights w = Quantize(r, weights, 1, shape[0], shape.Product(1, shape.rank()), 1);
+  if (w.bytes == kNone) {
+    *reason = "weights are not finite";
+    return kNone;
+  }
+  attrs.Set("output_dtype", static_cast<int64_t>(output));
+  return AddFast(r, id, "QuantizedConv", {r.In(id, 0), w.bytes, w.scales, r.In(id, 2), r.In(id, 3)}, attrs, reason);
+}
+
+}  // namespace
+
+ValueId AddInt8(Rewriter& r, NodeId id, const PrecisionPolicy& policy, DType output, std::string* reason) {
+  const std::string& op = r.node(id).op;
+  if (op == "MatMul" || op == "FusedMatMul") return AddMatMul(r, id, output, reason);
+  if (op == "Conv" || op == "FusedConv") return AddConv(r, id, policy, output, reason);
+  *reason = fmt::format("{} is not computed in int8", op);
+  return kNone;
+}
+
+}  // namespace tenon::passes
