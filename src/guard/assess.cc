@@ -133,7 +133,9 @@ Result<Duel> Race(Session& first, Session& second, DataSet& data, std::span<cons
   Duel duel{Median(a), Median(b), 0};
   const double middle = Median(ratios);
   for (double& r : ratios) r = std::abs(r - middle);
-  duel.noise = middle > 0 ? Median(ratios) / middle : 0;
+  // The standard error of a median of n, were they normal, is 1.25 sigma / sqrt(n), and sigma 1.48 median deviations.
+  const double error = 1.25 * 1.48 * Median(ratios) / std::sqrt(static_cast<double>(std::max<size_t>(ratios.size(), 1)));
+  duel.noise = middle > 0 ? 2 * error / middle : 0;
   return duel;
 }
 

@@ -33,7 +33,7 @@ Result<Times> Measure(Session& session, DataSet& data, std::span<const size_t> s
 struct Duel {
   double first_us = 0;
   double second_us = 0;
-  double noise = 0;   ///< relative: median absolute deviation of the ratios of the rounds
+  double noise = 0;   ///< relative, of the ratio of the two: twice the standard error of a median, from the rounds' deviations
 };
 Result<Duel> Race(Session& first, Session& second, DataSet& data, std::span<const size_t> samples, int rounds,
                   const RunOptions& run);

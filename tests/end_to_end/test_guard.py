@@ -107,8 +107,8 @@ def accident(request, tmp_path_factory):
     return folder, metric
 
 
-def tune(folder, metric, *flags):
-    done = command.tenon("tune", folder / "net.onnx", "-o", folder / "net.tenon", "--allow", "bf16", "--data", folder / "data",
+def tune(folder, metric, *flags, allow="bf16"):
+    done = command.tenon("tune", folder / "net.onnx", "-o", folder / "net.tenon", "--allow", allow, "--data", folder / "data",
                          "--metric", metric, "--threads", "1", "--json", *flags)
     return done, json.loads(done.stdout)
 
@@ -128,6 +128,20 @@ def test_the_guard_keeps_what_bf16_would_break(accident):
     shown = command.tenon_json("inspect", folder / "net.tenon", "--stage", "guard")["guard"]
     assert shown == guard
     assert json.loads((folder / "report.json").read_text())["guard"] == guard
+
+
+@pytest.mark.parametrize("allow", ["int8", "bf16,int8"])
+def test_integers_are_guarded_too(accident, allow):
+    folder, metric = accident
+    done, report = tune(folder, metric, "--max-drop", "1%", allow=allow)
+    precisions = {o["precision"] for o in report["ops"]}
+    if done.returncode == 5:    # refused: said so, and f32
+        assert "f32" in report["error"]["message"] and precisions == {"float32"}
+        return
+    assert done.returncode == 0 and report["drop"]["relative"] <= 0.01
+    assert precisions <= {"float32", "int8", *(["bfloat16"] if "bf16" in allow else [])}
+    fragile = [o for o in report["ops"] if o["name"].startswith("fragile")]
+    assert all(o["precision"] == "float32" for o in fragile), fragile
 
 
 def test_the_choice_is_what_runs(accident):

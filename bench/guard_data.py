@@ -1,0 +1,118 @@
+"""Samples with labels for the accuracy guard, made from what is at hand: rendered lines, files, pictures, sentences.
+
+Each function writes `.npz` files into a folder and returns the metric to judge by.
+"""
+import ast
+import pathlib
+import sys
+
+import numpy as np
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+MODELS = ROOT / ".cache" / "models"
+WORDS = ("tenon", "mortise", "joint", "Silicon", "accuracy", "Measured", "kernel", "quiet", "Partition", "fast", "bridge", "Harbour",
+         "lantern", "winter", "Copper", "window", "river", "Journey", "number", "letter", "2026", "1,984", "37.5", "No. 12", "A-4")
+
+
+def fonts():
+    found = sorted(p for p in pathlib.Path("/usr/share/fonts").rglob("*.ttf") if "Mono" not in p.name or "Sans" in p.name)
+    if not found:
+        sys.exit("guard: no TrueType fonts are installed (package fonts-dejavu)")
+    return found
+
+
+def rendered_line(rng, text, font_path):
+    """A line of text as a picture: font, size, contrast, blur and noise vary."""
+    from PIL import Image, ImageDraw, ImageFilter, ImageFont
+    font = ImageFont.truetype(str(font_path), int(rng.integers(22, 40)))
+    left, top, right, bottom = font.getbbox(text)
+    pad = int(rng.integers(3, 9))
+    ground, ink = int(rng.integers(190, 256)), int(rng.integers(0, 90))
+    picture = Image.new("RGB", (right - left + 2 * pad, bottom - top + 2 * pad), (ground,) * 3)
+    ImageDraw.Draw(picture).text((pad - left, pad - top), text, font=font, fill=(ink,) * 3)
+    if rng.random() < 0.4:
+        picture = picture.filter(ImageFilter.GaussianBlur(float(rng.uniform(0.3, 1.1))))
+    noisy = np.asarray(picture, np.float32) + rng.normal(0, rng.uniform(0, 18), (picture.height, picture.width, 3))
+    return Image.fromarray(noisy.clip(0, 255).astype(np.uint8))
+
+
+def ocr_lines(folder, count):
+    """PP-OCR recognition: `count` lines, judged by exact match of the decoded text. Lines of like width share a file."""
+    import onnx
+    from PIL import Image
+    model = onnx.load(MODELS / "ppocr/ch_PP-OCRv4_rec_infer.onnx", load_external_data=False)
+    characters = next(p.value for p in model.metadata_props if p.key == "character").splitlines() + [" "]
+    index = {c: i + 1 for i, c in enumerate(characters)}   # 0 is CTC's blank
+    rng = np.random.default_rng(11)
+    groups = {}
+    paths = fonts()
+    for _ in range(count):
+        text = " ".join(rng.choice(WORDS, rng.integers(1, 4)))
+        picture = rendered_line(rng, text, paths[rng.integers(len(paths))])
+        width = max(32, round(picture.width * 48 / picture.height / 32) * 32)
+        x = np.asarray(picture.resize((width, 48), Image.BILINEAR), np.float32)[:, :, ::-1].transpose(2, 0, 1) / 127.5 - 1
+        groups.setdefault(width, []).append((x, [index[c] for c in text]))
+    for width, lines in groups.items():
+        longest = max(len(ids) for _, ids in lines)
+        labels = np.full((len(lines), longest), -1, np.int64)
+        for row, (_, ids) in zip(labels, lines):
+            row[: len(ids)] = ids
+        np.savez(folder / f"{width:05}.npz", x=np.stack([x for x, _ in lines]), labels=labels)
+    return "ctc-exact-match"
+
+
+def crops(folder, count):
+    """EfficientNet-lite0: crops of real pictures, judged by the f32 model's own first choice."""
+    from PIL import Image
+    from sklearn.datasets import load_sample_images
+    rng = np.random.default_rng(5)
+    sources = [Image.fromarray(p) for p in load_sample_images().images]
+    sources += [s.transpose(Image.FLIP_LEFT_RIGHT) for s in sources]
+    out = []
+    for i in range(count):
+        source = sources[i % len(sources)]
+        side = int(rng.integers(140, min(source.size)))
+        x, y = int(rng.integers(source.width - side)), int(rng.integers(source.height - side))
+        crop = source.crop((x, y, x + side, y + side)).rotate(float(rng.uniform(-8, 8))).resize((224, 224), Image.BICUBIC)
+        pixels = np.asarray(crop, np.float32) / 255
+        out.append(((pixels - (0.485, 0.456, 0.406)) / (0.229, 0.224, 0.225)).transpose(2, 0, 1).astype(np.float32))
+    np.savez(folder / "crops.npz", input=np.stack(out))
+    return "token-agreement"
+
+
+def sentences(folder, count):
+    """MiniLM: sentences of Python's own documentation, a file each; judged by the cosine of their embeddings."""
+    vocabulary = {w: i for i, w in enumerate((MODELS / "minilm/vocab.txt").read_text(encoding="utf-8").splitlines())}
+
+    def pieces(word):
+        ids, begin = [], 0
+        while begin < len(word):
+            end = next((e for e in range(len(word), begin, -1) if ("##" * (begin > 0) + word[begin:e]) in vocabulary), None)
+            if end is None:
+                return [vocabulary["[UNK]"]]
+            ids.append(vocabulary["##" * (begin > 0) + word[begin:end]])
+            begin = end
+        return ids
+
+    found = []
+    for path in sorted(pathlib.Path(ast.__file__).parent.glob("*.py")):
+        try:
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+        except (SyntaxError, UnicodeDecodeError):
+            continue
+        docs = (ast.get_docstring(n) for n in ast.walk(tree) if isinstance(n, (ast.FunctionDef, ast.ClassDef, ast.Module)))
+        found += [" ".join(d.split("\n\n")[0].split()) for d in docs if d]
+    rng = np.random.default_rng(2)
+    for i, k in enumerate(rng.permutation(len(found))[:count]):
+        words = "".join(c if c.isalnum() else f" {c} " for c in found[k].lower()).split()
+        ids = [vocabulary["[CLS]"], *[p for w in words for p in pieces(w)][:126], vocabulary["[SEP]"]]
+        ids = np.array([ids], np.int64)
+        np.savez(folder / f"{i:05}.npz", input_ids=ids, attention_mask=np.ones_like(ids))
+    return "cosine"
+
+
+SETS = {
+    "rec": (MODELS / "ppocr/ch_PP-OCRv4_rec_infer.onnx", ocr_lines, 1000),
+    "efficientnet": (MODELS / "export/efficientnet_lite0_dynamo.onnx", crops, 800),
+    "minilm": (MODELS / "export/minilm_dynamo.onnx", sentences, 400),
+}
