@@ -5,7 +5,6 @@
 #include "guard/slice.h"
 #include "guard/source.h"
 #include "guard/values.h"
-#include "kernels/kernel.h"
 #include "runtime/open.h"
 
 namespace tenon::guard {
@@ -18,8 +17,7 @@ using artifact::ValueIndex;
 namespace {
 
 Result<std::optional<Errors>> ErrorsOf(const HostTensor& value, const HostTensor& truth) {
-  if (value.is_sequence || truth.is_sequence) return std::optional<Errors>();
-  const auto errors = CompareValues(ViewOf(value), ViewOf(truth));
+  const auto errors = CompareValues(value, truth);
   if (errors.ok()) return std::optional(*errors);
   return std::optional<Errors>();
 }
@@ -145,8 +143,7 @@ Status Comparer::SingleOps(DataSet& data, std::span<const size_t> samples, Compa
       Report("operators run alone", done++, comparison->ops.size());
       const Step& step = program_.steps[static_cast<size_t>(row.step)];
       const ValueIndex value = step.outputs[static_cast<size_t>(row.index)];
-      const kernels::OpKernels* op = kernels::FindOp(step.op);
-      if (op != nullptr && op->is_random) {
+      if (IsRandom(step)) {
         row.own_reason = "random";
         continue;
       }
@@ -161,7 +158,7 @@ Status Comparer::SingleOps(DataSet& data, std::span<const size_t> samples, Compa
         TENON_ASSIGN_OR_RETURN(own, OwnAgainstReference(row.step, value));
       }
       if (!own) {
-        row.own_reason = "a sequence, or no numbers";
+        row.own_reason = "its type is not compared";
         continue;
       }
       row.own = row.own_compared ? Worse(row.own, *own) : *own;

@@ -6,7 +6,6 @@
 
 #include "guard/slice.h"
 #include "guard/values.h"
-#include "kernels/kernel.h"
 #include "runtime/open.h"
 
 namespace tenon::guard {
@@ -17,6 +16,8 @@ using artifact::Step;
 using artifact::ValueIndex;
 
 namespace {
+
+constexpr const char* kRandom = "random";
 
 // What rounding explains: over one operator, with room for sums of thousands of terms, and over all that come before it.
 struct TypeBounds {
@@ -97,13 +98,6 @@ HostTensor ChannelsLast(const HostTensor& t, const std::string& name) {
   return out;
 }
 
-bool HasRandom(const Program& program) {
-  return std::any_of(program.steps.begin(), program.steps.end(), [](const Step& step) {
-    const kernels::OpKernels* op = kernels::FindOp(step.op);
-    return (op != nullptr && op->is_random) || std::any_of(step.bodies.begin(), step.bodies.end(), HasRandom);
-  });
-}
-
 // Constants stay readable although a session packs them: buffers that two programs hold are not given back.
 Result<std::unique_ptr<Session>> OpenProgram(const Program& program, const SessionOptions& options) {
   artifact::Artifact artifact;
@@ -117,7 +111,8 @@ Result<std::unique_ptr<Comparer>> Comparer::Create(Program program, std::unique_
   std::unique_ptr<Comparer> comparer(new Comparer(std::move(program), std::move(truth), options));
   comparer->producers_ = Producers(comparer->program_);
   TENON_ASSIGN_OR_RETURN(comparer->session_, OpenProgram(comparer->program_, options.session));
-  if (!HasRandom(comparer->program_)) {
+  const auto& steps = comparer->program_.steps;
+  if (std::none_of(steps.begin(), steps.end(), IsRandom)) {
     artifact::Artifact artifact;
     artifact.program = comparer->program_;
     TENON_ASSIGN_OR_RETURN(comparer->plain_, runtime::OpenArtifact(std::move(artifact), options.session));
@@ -143,14 +138,18 @@ void Comparer::AddRows(Comparison* comparison) const {
   std::vector<KernelReport> kernels = session_->kernels();
   size_t report = 0;
   std::vector<double> bounds(program_.steps.size(), 0);
+  std::vector<bool> random(program_.steps.size(), false);
   for (size_t s = 0; s < program_.steps.size(); ++s) {
     const Step& step = program_.steps[s];
     // Reports of bodies stand after that of their step.
     while (report < kernels.size() && (kernels[report].node != step.name || kernels[report].op != step.op)) ++report;
     bounds[s] = BoundOf(static_cast<int>(s), true);
+    random[s] = IsRandom(step);
     for (const ValueIndex v : step.inputs) {   // rounding of earlier steps is not undone
       const int producer = v == kAbsent ? -1 : producers_[static_cast<size_t>(v)];
-      if (producer >= 0) bounds[s] = std::max(bounds[s], bounds[static_cast<size_t>(producer)]);
+      if (producer < 0) continue;
+      bounds[s] = std::max(bounds[s], bounds[static_cast<size_t>(producer)]);
+      random[s] = random[s] || random[static_cast<size_t>(producer)];
     }
     for (size_t i = 0; i < step.outputs.size(); ++i) {
       if (step.outputs[i] == kAbsent) continue;
@@ -164,6 +163,7 @@ void Comparer::AddRows(Comparison* comparison) const {
       row.truth_name = truth_->StepOf(row.value);
       row.index = static_cast<int>(i);
       row.bound = bounds[s];
+      if (random[s]) row.reason = kRandom;
       comparison->ops.push_back(std::move(row));
     }
     ++report;
@@ -197,17 +197,14 @@ Status Comparer::CompareRow(OpComparison* row) {
   const HostTensor& value = own->second;
   row->shape = value.shape;
   CountNotFinite(value, &row->nan, &row->infinite);
+  if (row->reason == kRandom) return Status::Ok();
   TENON_ASSIGN_OR_RETURN(const auto truth, TruthOf(row->value));
   if (!truth) {
     row->reason = "the other side has no value of this name";
     return Status::Ok();
   }
   row->truth_dtype = truth->dtype;
-  if (value.is_sequence || truth->is_sequence) {
-    row->reason = "a sequence";
-    return Status::Ok();
-  }
-  const auto errors = CompareValues(ViewOf(value), ViewOf(*truth));
+  const auto errors = CompareValues(value, *truth);
   if (!errors.ok()) {
     row->reason = errors.status().message();
     const auto& outputs = program_.outputs;
@@ -229,8 +226,8 @@ Status Comparer::ComparePlainRun(const Sample& sample, Comparison* comparison) {
     const auto kept = values_.find(t.name);
     const auto row =
         std::find_if(comparison->ops.begin(), comparison->ops.end(), [&](const OpComparison& op) { return op.value == t.name; });
-    if (kept == values_.end() || row == comparison->ops.end() || t.is_sequence) continue;
-    const auto errors = CompareValues(ViewOf(t), ViewOf(kept->second));
+    if (kept == values_.end() || row == comparison->ops.end()) continue;
+    const auto errors = CompareValues(t, kept->second);
     if (!errors.ok() || errors->Score() <= row->bound) continue;
     row->bad = true;
     row->reason = "a run that keeps no values gives another result";

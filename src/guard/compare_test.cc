@@ -234,6 +234,36 @@ TEST(Errors, ColumnsAsPublished) {
   EXPECT_NEAR(e.kl_divergence, kl, 1e-9);
 }
 
+TEST(Compare, LeavesRandomValuesOut) {
+  const std::string text =
+      "graph g(x: float32[2,3]) -> (y) {\n a = Relu(x)\n r = RandomNormalLike(a)\n s = Add(r, a)\n y = Relu(s)\n}";
+  Case c = Make(ProgramOf(text), ProgramOf(text));
+  Comparison comparison = Get(c.comparer->Compare(*c.data, c.samples));
+  EXPECT_EQ(comparison.first_bad, -1);
+  EXPECT_EQ(comparison.compared, 1u);
+  EXPECT_EQ(comparison.ops[3].reason, "random");
+  ASSERT_TRUE(c.comparer->SingleOps(*c.data, c.samples, &comparison).ok());
+  EXPECT_EQ(comparison.ops[1].own_reason, "random");
+  EXPECT_TRUE(comparison.ops[2].own_compared);   // alone, on right inputs, it can be judged
+  EXPECT_FALSE(comparison.ops[2].own_bad);
+}
+
+TEST(Errors, TextsAndSequences) {
+  const Tensor x = Tensor::FromStrings({2}, {"a", "b"});
+  const Tensor y = Tensor::FromStrings({2}, {"a", "c"});
+  EXPECT_EQ(Get(CompareValues(x.view(), x.view())).Score(), 0);
+  EXPECT_EQ(Get(CompareValues(x.view(), y.view())).Score(), 1);
+  HostTensor a;
+  a.is_sequence = true;
+  a.sequence = {ToHost("", Floats({1}, {1})), ToHost("", Floats({2}, {1, 2}))};
+  HostTensor b = a;
+  EXPECT_EQ(Get(CompareValues(a, b)).Score(), 0);
+  b.sequence[1] = ToHost("", Floats({2}, {1, 4}));
+  EXPECT_NEAR(Get(CompareValues(a, b)).max_abs, 2, 1e-12);
+  b.sequence.pop_back();
+  EXPECT_EQ(CompareValues(a, b).status().code(), Code::kBadInput);
+}
+
 TEST(Errors, NumbersThatAreNone) {
   const Tensor x = Floats({4}, {NAN, INFINITY, NAN, 1});
   const Tensor y = Floats({4}, {NAN, INFINITY, 1, 1});

@@ -89,6 +89,13 @@ double ScaleToUnit(std::vector<double>* x) {
   return sum;
 }
 
+std::vector<double> SameTexts(const View& value, const View& truth) {
+  std::vector<double> same;
+  for (int64_t i = 0; i < value.num_elements(); ++i)
+    same.push_back(value.Data<std::string>()[i] == truth.Data<std::string>()[i] ? 1 : 0);
+  return same;
+}
+
 double Divergence(std::vector<double> x, std::vector<double> y) {
   const double sum_x = ScaleToUnit(&x);
   const double sum_y = ScaleToUnit(&y);
@@ -115,9 +122,10 @@ std::string Errors::StandardDeviationText() const {
 Result<Errors> CompareValues(const View& value, const View& truth) {
   if (!(value.shape == truth.shape))
     return BadInput("shape {}; the other has {}", value.shape.ToString(), truth.shape.ToString());
-  auto x = Doubles(value);
-  auto y = Doubles(truth);
-  if (!x || !y) return Unsupported("no numbers");
+  const bool texts = value.dtype == DType::kString && truth.dtype == DType::kString;
+  auto x = texts ? std::optional(SameTexts(value, truth)) : Doubles(value);
+  auto y = texts ? std::optional(std::vector<double>(x->size(), 1)) : Doubles(truth);
+  if (!x || !y) return Unsupported("{} and {} are not compared", DTypeName(value.dtype), DTypeName(truth.dtype));
   Errors e;
   e.elements = static_cast<int64_t>(x->size());
   KeepFinite(&*x, &*y, &e);
@@ -125,6 +133,19 @@ Result<Errors> CompareValues(const View& value, const View& truth) {
   AddSums(*x, *y, &e);
   e.kl_divergence = Divergence(std::move(*x), std::move(*y));
   return e;
+}
+
+Result<Errors> CompareValues(const HostTensor& value, const HostTensor& truth) {
+  if (value.is_sequence != truth.is_sequence) return BadInput("one is a sequence and the other is not");
+  if (!value.is_sequence) return CompareValues(ViewOf(value), ViewOf(truth));
+  if (value.sequence.size() != truth.sequence.size())
+    return BadInput("a sequence of {}; the other has {}", value.sequence.size(), truth.sequence.size());
+  Errors worst;
+  for (size_t i = 0; i < value.sequence.size(); ++i) {
+    TENON_ASSIGN_OR_RETURN(const Errors e, CompareValues(value.sequence[i], truth.sequence[i]));
+    worst = i == 0 ? e : Worse(worst, e);
+  }
+  return worst;
 }
 
 Errors Worse(const Errors& a, const Errors& b) {

@@ -21,6 +21,7 @@
 #include <string>
 
 #include "base/status.h"
+#include "tenon/session.h"
 #include "tensor/tensor.h"
 
 namespace tenon::guard {
@@ -52,8 +53,12 @@ struct Errors {
   std::string StandardDeviationText() const;
 };
 
-/// kUnsupported: values that are no numbers; kBadInput: other shapes.
+/// Texts count as 1 where they are the truth's and 0 where not, against a truth of 1. kUnsupported: elements of a type that is
+/// not compared; kBadInput: other shapes.
 Result<Errors> CompareValues(const View& value, const View& truth);
+
+/// The same of values of a run; of sequences the worst element. kBadInput also: sequences of other lengths.
+Result<Errors> CompareValues(const HostTensor& value, const HostTensor& truth);
 
 /// Worse of the two in each column (of several samples).
 Errors Worse(const Errors& a, const Errors& b);

@@ -23,6 +23,13 @@ std::vector<int> Producers(const Program& program) {
   return producers;
 }
 
+bool IsRandom(const Step& step) {
+  const kernels::OpKernels* op = kernels::FindOp(step.op);
+  if (op != nullptr && op->is_random) return true;
+  return std::any_of(step.bodies.begin(), step.bodies.end(),
+                     [](const Program& body) { return std::any_of(body.steps.begin(), body.steps.end(), IsRandom); });
+}
+
 Program WithAllOutputs(const Program& program) {
   Program out = program;
   const std::set<ValueIndex> own(out.outputs.begin(), out.outputs.end());

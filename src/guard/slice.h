@@ -13,6 +13,9 @@ namespace tenon::guard {
 /// Value index -> the step that gives it; -1 for inputs and constants.
 std::vector<int> Producers(const artifact::Program& program);
 
+/// Two runs may differ: the operator, or one in its bodies, draws random numbers.
+bool IsRandom(const artifact::Step& step);
+
 /// The same program that gives every value a step makes as an output too, after its own.
 artifact::Program WithAllOutputs(const artifact::Program& program);
 
