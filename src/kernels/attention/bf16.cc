@@ -27,9 +27,9 @@ struct Parts {
     keys = AlignBytes(gemm::Bf16PackedElements(core.dim, core.k_len) * 2);
     values = AlignBytes(gemm::Bf16PackedElements(core.k_len, core.v_dim) * 2);
     score_step = (core.k_len + 15) / 16 * 16;
-    scores = AlignBytes(std::min(kQueries, core.q_len) * score_step * 4);
-    product = std::max(gemm::Bf16ScratchBytes(kernels, core.dim, core.k_len, 1),
-                       gemm::Bf16ScratchBytes(kernels, core.k_len, core.v_dim, 1));
+    const int64_t queries = std::min(kQueries, core.q_len);
+    scores = AlignBytes(queries * score_step * 4);
+    product = gemm::Bf16ScratchBytes(kernels, queries, std::max(core.dim, core.k_len), 1);
     product = AlignBytes(static_cast<int64_t>(product));
   }
   size_t all() const { return keys + values + scores + product; }

@@ -67,6 +67,14 @@ TEST(AttentionBf16, FusedRowsMatchReference) {
   }
 }
 
+// Products of depths on either side of what stays in a cache, from one scratch.
+TEST(AttentionBf16, LongCausalKeys) {
+  Attrs attrs = Heads(1, 1);
+  attrs.Set("is_causal", int64_t{2});
+  const std::vector<Tensor> in{Bf16({1, 70, 8}, 1), Bf16({1, 8260, 8}, 2), Bf16({1, 8260, 64}, 3)};
+  EXPECT_EQ(CheckRows("FusedAttention", attrs, in, 1, kRtol, kAtol), Rows());
+}
+
 TEST(AttentionBf16, MaskedRowsAreZero) {
   Tensor bools = *Tensor::Allocate(DType::kBool, {20, 6});
   for (int64_t i = 0; i < 120; ++i) bools.MutableData<bool>()[i] = i >= 6 && i % 6 != 5;

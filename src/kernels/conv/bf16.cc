@@ -97,7 +97,7 @@ class Bf16Conv final : public Kernel {
       s->packed_bytes = AlignBytes(PackedElements(g.oc, g.icg(), g.taps()) * 2);
     }
     if (in.size() > 2 && in[2].present() && !IsF32(in[2])) s->bias_bytes = AlignBytes(g.oc * 4);
-    const size_t product = gemm::Bf16ScratchBytes(kernels_, g.taps() * g.icg(), g.ocg(), threads_);
+    const size_t product = gemm::Bf16ScratchBytes(kernels_, s->plane.n * g.out_pixels(), g.taps() * g.icg(), threads_);
     const size_t bytes =
         s->weight_bytes + s->packed_bytes + s->bias_bytes + s->x_bytes + s->residual_bytes + s->y_bytes + product;
     return Configured{std::move(s), bytes};

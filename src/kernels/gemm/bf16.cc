@@ -147,8 +147,11 @@ class Runner {
   alignas(64) float acc_[kBf16MaxRows * kBf16Panel];
 };
 
-size_t SlotBytes(const Bf16Kernels& kernels, int64_t k, int64_t n) {
-  return static_cast<size_t>(BlockRows(kernels, k, n) * CopyStride(kernels, k) * ElementBytes(kernels)) + kSlack;
+// What BlockRows rows take at most, for this m and k or less, whatever n is.
+size_t SlotBytes(const Bf16Kernels& kernels, int64_t m, int64_t k) {
+  const int64_t row = CopyStride(kernels, k) * ElementBytes(kernels);
+  const int64_t rows = m <= 16 ? 16 : (m + kBf16MaxRows - 1) / kBf16MaxRows * kBf16MaxRows;
+  return static_cast<size_t>(std::min(rows * row, std::max(kBlockBytes, kSmallBlockRows * row))) + kSlack;
 }
 
 }  // namespace
@@ -185,8 +188,8 @@ void PackBf16(const Bf16Kernels& kernels, const uint16_t* b, int64_t k, int64_t 
   }
 }
 
-size_t Bf16ScratchBytes(const Bf16Kernels& kernels, int64_t k, int64_t n, int threads) {
-  return SlotBytes(kernels, k, n) * static_cast<size_t>(std::max(1, threads));
+size_t Bf16ScratchBytes(const Bf16Kernels& kernels, int64_t m, int64_t k, int threads) {
+  return SlotBytes(kernels, m, k) * static_cast<size_t>(std::max(1, threads));
 }
 
 void RunBf16(const Bf16Kernels& kernels, const Bf16Gemm& g, std::byte* scratch, hw::Team& team) {
@@ -200,7 +203,7 @@ void RunBf16(const Bf16Kernels& kernels, const Bf16Gemm& g, std::byte* scratch, 
   }
   const int64_t tiles = (g.m + kernels.max_rows - 1) / kernels.max_rows;
   const Grid grid = ChooseGrid(tiles, panels, g.m * g.k, g.n * g.k, threads);
-  const size_t slot = SlotBytes(kernels, g.k, g.n);
+  const size_t slot = SlotBytes(kernels, g.m, g.k);
   team.ParallelFor(grid.rows * grid.columns, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t r = i % grid.rows;

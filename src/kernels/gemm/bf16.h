@@ -56,8 +56,8 @@ struct Bf16Gemm {
   Activation activation;
 };
 
-/// Bytes of scratch that RunBf16 needs for a product of depth k and n columns on up to `threads` threads.
-size_t Bf16ScratchBytes(const Bf16Kernels& kernels, int64_t k, int64_t n, int threads);
+/// Bytes of scratch that RunBf16 needs for a product of up to m rows and depth k on up to `threads` threads.
+size_t Bf16ScratchBytes(const Bf16Kernels& kernels, int64_t m, int64_t k, int threads);
 
 /// Shared out over rows or columns, whichever balances; small products stay on the calling thread. m, n or k of zero are fine.
 void RunBf16(const Bf16Kernels& kernels, const Bf16Gemm& gemm, std::byte* scratch, hw::Team& team);

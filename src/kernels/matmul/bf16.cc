@@ -76,7 +76,7 @@ class Bf16 final : public Kernel {
     state->slots = static_cast<int>(std::clamp<int64_t>(g.batch, 1, threads_));
     if (packed_ == nullptr) state->pack_bytes = AlignBytes(gemm::Bf16PackedElements(g.k, g.n) * 2);
     if (params_.trans_a) state->a_bytes = AlignBytes(g.m * g.k * (IsF32(in[0]) ? 4 : 2));
-    state->product_bytes = gemm::Bf16ScratchBytes(kernels_, g.k, g.n, OneBatchAtATime(*state) ? threads_ : 1);
+    state->product_bytes = gemm::Bf16ScratchBytes(kernels_, g.m, g.k, OneBatchAtATime(*state) ? threads_ : 1);
     const size_t bytes = static_cast<size_t>(state->slots) * state->slot_bytes() + state->addend_bytes;
     return Configured{std::move(state), bytes};
   }
