@@ -26,7 +26,8 @@ struct Step {
 // A scalar constant as float; broadcasting it must not raise the rank of the other operand.
 std::optional<float> ScalarOperand(const Rewriter& r, ValueId v, ValueId other) {
   const auto s = r.Scalar(v);
-  if (!s || r.TypeOf(v) != DType::kF32 || r.value(v).constant.shape().rank() > std::max(0, r.RankOf(other))) return std::nullopt;
+  if (!s || r.TypeOf(v) != r.TypeOf(other) || r.value(v).constant.shape().rank() > std::max(0, r.RankOf(other)))
+    return std::nullopt;
   return static_cast<float>(*s);
 }
 
@@ -96,14 +97,16 @@ std::optional<Step> UnaryStep(const Rewriter& r, NodeId id) {
 std::optional<Step> StepOf(const Rewriter& r, NodeId id) {
   const ir::Node& n = r.node(id);
   if (n.outputs.size() != 1 || n.outputs[0] == kNone || n.inputs.empty() || !n.bodies.empty()) return std::nullopt;
-  if (!ops::HasTrait(n.op, ops::kElementwise) || r.TypeOf(n.outputs[0]) != DType::kF32 || r.RankOf(n.outputs[0]) < 0)
+  const DType type = r.TypeOf(n.outputs[0]);
+  if (!ops::HasTrait(n.op, ops::kElementwise) || (type != DType::kF32 && type != DType::kBF16) || r.RankOf(n.outputs[0]) < 0) {
     return std::nullopt;
+  }
   if (n.op == "Clip") return ClipStep(r, id);
   if (n.op == "Mod" && n.attrs.Int("fmod", 0) != 0) return std::nullopt;
   const int arity = ChainArity(n.op);
   if (arity == 0 || static_cast<size_t>(arity) != n.inputs.size()) return std::nullopt;
   for (ValueId v : n.inputs) {
-    if (v == kNone || r.TypeOf(v) != DType::kF32 || r.value(v).is_sequence) return std::nullopt;
+    if (v == kNone || r.TypeOf(v) != type || r.value(v).is_sequence) return std::nullopt;
   }
   return arity == 2 ? BinaryStep(r, id) : UnaryStep(r, id);
 }

@@ -266,6 +266,18 @@ TEST(ElementwiseChain, FusesAGroup) {
   EXPECT_LT(o.difference, 1e-6);
 }
 
+TEST(ElementwiseChain, FusesBf16Too) {
+  const Outcome o = Optimise(R"(graph g(x: bfloat16[n,4], z: bfloat16[n,4]) -> (y) {
+    a = Tanh(x)
+    b = Mul(a, z)
+    y = Add(b, x)
+  })",
+                             {"ElementwiseChainFusion", "DeadCodeElimination"});
+  EXPECT_EQ(CountOps(o.graph, "ElementwiseChain"), 1) << ir::Print(o.graph);
+  EXPECT_EQ(CountOps(o.graph), 1) << ir::Print(o.graph);
+  EXPECT_LT(o.difference, 0.1);  // three roundings to 8 bits of values below 8 become one
+}
+
 TEST(ElementwiseChain, KeepsValuesThatAreReadElsewhere) {
   const Outcome o = Optimise(R"(graph g(x: float32[n,4]) -> (y, b) {
     a = Exp(x)

@@ -19,6 +19,7 @@ PrecisionPolicy DefaultPolicy() {
             "Gather",
             "Gelu",
             "GlobalAveragePool",
+            "GlobalMaxPool",
             "HardSwish",
             "HardSigmoid",
             "Identity",
@@ -33,6 +34,8 @@ PrecisionPolicy DefaultPolicy() {
             "PRelu",
             "Pad",
             "Relu",
+            "ReduceMax",
+            "ReduceMean",
             "Reshape",
             "Resize",
             "RMSNormalization",
@@ -56,6 +59,7 @@ std::vector<std::string_view> PartsOf(std::string_view op) {
   if (op == "FusedConvTranspose") return {"FusedConvTranspose", "ConvTranspose"};
   if (op == "FusedMatMul") return {"FusedMatMul", "MatMul", "Gemm"};
   if (op == "Attention") return {"Attention", "MatMul", "Softmax"};
+  if (op == "FusedAttention") return {"FusedAttention", "Attention", "MatMul", "Softmax"};
   return {op};
 }
 

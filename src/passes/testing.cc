@@ -30,6 +30,7 @@ Tensor Fill(DType t, const Shape& shape, F&& next) {
     switch (t) {
       case DType::kF32: tensor->MutableData<float>()[i] = static_cast<float>(next()); break;
       case DType::kF64: tensor->MutableData<double>()[i] = next(); break;
+      case DType::kBF16: tensor->MutableData<BFloat16>()[i] = BFloat16(static_cast<float>(next())); break;
       case DType::kI64: tensor->MutableData<int64_t>()[i] = static_cast<int64_t>(std::abs(next() * 2)); break;
       case DType::kI32: tensor->MutableData<int32_t>()[i] = static_cast<int32_t>(std::abs(next() * 2)); break;
       case DType::kBool: tensor->MutableData<bool>()[i] = next() > 0; break;
