@@ -170,7 +170,7 @@ class Lowering {
     std::vector<bool> read(n, false);
     for (NodeId id : order_) {
       if (kind_[Index(id)] == Kind::kFull) continue;
-      fed[Index(id)] = kind_[Index(id)] >= Kind::kWhite;   // integer operators can write bf16, but do not read it
+      fed[Index(id)] = kind_[Index(id)] >= Kind::kWhite;  // integer operators can write bf16, but do not read it
       for (ValueId v : r_.node(id).inputs) {
         const NodeId p = v == kNone ? kNone : r_.value(v).producer;
         if (p != kNone && fed[Index(p)]) fed[Index(id)] = true;
