@@ -97,7 +97,9 @@ class StepObserver {
   virtual bool WantsShapes() const { return true; }
   /// True: records carry `details`.
   virtual bool WantsDetails() const { return false; }
-  /// Right before an operator runs.
+  /// True: If, Loop, Scan and SequenceMap are recorded as well, after the operators of their bodies and with these in their time.
+  virtual bool WantsControl() const { return false; }
+  /// Right before an operator runs that has no bodies.
   virtual void BeforeStep() {}
   virtual void OnStep(const StepRecord& record) = 0;
 };

@@ -44,9 +44,8 @@ std::string NodeTable(const ProfileReport& r, bool all) {
     const ProfileRow& row = *rows[i];
     table.push_back({row.op, fmt::format("{:.1f}", row.total_us / r.runs), Percent(row.total_us / r.runs / r.run_us),
                      fmt::format("{:g}", static_cast<double>(row.calls) / r.runs), fmt::format("{:.1f}", row.gflops()),
-                     fmt::format("{:.1f}", row.gbytes()), fmt::format("{:.0f}", 100 * row.peak()),
-                     row.compute_bound ? "compute" : "memory", std::to_string(row.details.threads),
-                     row.kernel.empty() ? "-" : row.kernel, row.name, row.shapes});
+                     fmt::format("{:.1f}", row.gbytes()), fmt::format("{:.0f}", 100 * row.peak()), row.bound(),
+                     std::to_string(row.details.threads), row.kernel.empty() ? "-" : row.kernel, row.name, row.shapes});
     if (!r.counted) continue;
     const hw::Counts& c = row.counts;
     table.back().insert(table.back().begin() + 9, {c[0] < 0 ? "-" : fmt::format("{:.2f}", c[0] / 1e6),
@@ -98,6 +97,11 @@ void Show(const ProfileReport& r, bool all, Context& context) {
   context.Say(fmt::format("{:.2f} GFLOP a run, {:.1f} GFLOP/s; {} % of what this machine's measured peaks allow ({:.1f} us)",
                           flops / 1e9, flops / r.run_us / 1e3, Percent(roof / r.run_us), roof));
   context.Say(fmt::format("{} runs on {} thread(s)", r.runs, r.threads));
+  if (r.cpu_share < 0.95) {
+    context.Note(
+        fmt::format("the CPU was given to others for {} % of the time: rates and shares of the peak are too low by as much",
+                    Percent(1 - r.cpu_share)));
+  }
   if (!r.counters_note.empty()) context.Note("no hardware counters: " + r.counters_note);
 }
 

@@ -63,8 +63,7 @@ std::string CsvRow(const ProfileReport& r, const ProfileRow& row, size_t task) {
                       Quoted(Shapes(d.outputs)), Quoted(Types(d.outputs)), Quoted(Formats(d.outputs)));
   text += fmt::format("{},{},{},{:.3f},{:.3f},{:.3f},{:.6f},{:.3f},{:.6f},{:.3f},{:.3f},{:.2f},{},", row.kernel,
                       Quoted(Refusals(row)), row.calls, row.min_us, row.max_us, all > 0 ? 100 * row.total_us / all : 0,
-                      d.flops / 1e9, row.gflops(), d.bytes / 1e6, row.gbytes(), row.roof_us, 100 * row.peak(),
-                      row.compute_bound ? "compute" : "memory");
+                      d.flops / 1e9, row.gflops(), d.bytes / 1e6, row.gbytes(), row.roof_us, 100 * row.peak(), row.bound());
   const std::string ipc = c[0] > 0 && c[1] >= 0 ? fmt::format("{:.3f}", c[1] / c[0]) : "N/A";
   return text + fmt::format("{},{},{},{}\n", Counted(c[0]), Counted(c[1]), ipc, Counted(c[2]));
 }

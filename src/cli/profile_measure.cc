@@ -2,6 +2,7 @@
 // plain ones and, where there are hardware counters, counting ones in between.
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <map>
 
 #include "cli/profile_report.h"
@@ -18,10 +19,18 @@ double NowUs() {
   return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+// Of this thread alone.
+double CpuUs() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) / 1e3;
+}
+
 // What ran, in order: the rows of a report, and which row each call belongs to.
 class Describer final : public StepObserver {
  public:
   bool WantsDetails() const override { return true; }
+  bool WantsControl() const override { return true; }
   void OnStep(const StepRecord& r) override {
     auto [it, fresh] = index_.emplace(std::pair(r.step, r.shapes), rows.size());
     if (fresh) {
@@ -51,6 +60,10 @@ class Follower {
   size_t RowOf(const void* step) {
     const size_t at = next_++;
     if (at < sequence_.size() && sequence_[at].first == step) return sequence_[at].second;
+    return ByStep(step);
+  }
+  /// Without regard to the sequence.
+  size_t ByStep(const void* step) const {
     auto it = rows_.find(step);
     return it == rows_.end() ? kNowhere : it->second;
   }
@@ -69,6 +82,7 @@ class Timer final : public StepObserver {
     uint64_t start_ns, duration_ns;
   };
   bool WantsShapes() const override { return false; }
+  bool WantsControl() const override { return true; }
   void OnStep(const StepRecord& r) override { notes.push_back({r.step, r.start_ns, r.duration_ns}); }
   std::vector<Note> notes;
 };
@@ -91,24 +105,42 @@ class CountingObserver final : public StepObserver {
   hw::Counts before_{};
 };
 
+// Time of each note without what lies within it: the operators of a body end before the node that holds it.
+std::vector<double> OwnTimes(const std::vector<Timer::Note>& notes) {
+  std::vector<double> own;
+  std::vector<const Timer::Note*> before;   // that no later note has been found to hold
+  for (const Timer::Note& n : notes) {
+    uint64_t inner = 0;
+    for (; !before.empty() && before.back()->start_ns >= n.start_ns; before.pop_back()) inner += before.back()->duration_ns;
+    own.push_back(static_cast<double>(n.duration_ns - std::min(inner, n.duration_ns)) / 1e3);
+    before.push_back(&n);
+  }
+  return own;
+}
+
+void AddCall(ProfileRow* row, double us) {
+  row->min_us = row->calls == 0 ? us : std::min(row->min_us, us);
+  row->max_us = std::max(row->max_us, us);
+  row->total_us += us;
+  ++row->calls;
+}
+
 void Sum(const std::vector<Timer::Note>& notes, double run_start, double run_us, Follower* follower, ProfileReport* report) {
   ProfileRun run{run_start, run_us, {}};
   std::vector<bool> seen(report->rows.size(), false);
+  const std::vector<double> own = OwnTimes(notes);
   double end = run_start;
   follower->Begin();
-  for (const Timer::Note& n : notes) {
-    const double start = static_cast<double>(n.start_ns) / 1e3, us = static_cast<double>(n.duration_ns) / 1e3;
-    report->steps_us += us;
-    const size_t index = follower->RowOf(n.step);
+  for (size_t i = 0; i < notes.size(); ++i) {
+    const double start = static_cast<double>(notes[i].start_ns) / 1e3, us = static_cast<double>(notes[i].duration_ns) / 1e3;
+    report->steps_us += own[i];
+    const size_t index = follower->RowOf(notes[i].step);
     if (index != Follower::kNowhere) {
       ProfileRow& row = report->rows[index];
-      row.min_us = row.calls == 0 ? us : std::min(row.min_us, us);
-      row.max_us = std::max(row.max_us, us);
-      row.total_us += us;
+      AddCall(&row, own[i]);
       row.wait_us += std::max(0.0, start - end);
       if (!seen[index]) row.start_us = start - run_start;
       seen[index] = true;
-      ++row.calls;
       run.events.push_back({index, start, us});
     }
     end = start + us;
@@ -118,10 +150,9 @@ void Sum(const std::vector<Timer::Note>& notes, double run_start, double run_us,
   if (report->last.size() > kKeptRuns) report->last.pop_front();
 }
 
-void SumCounts(const CountingObserver& observer, Follower* follower, std::vector<std::pair<hw::Counts, size_t>>* sums) {
-  follower->Begin();
+void SumCounts(const CountingObserver& observer, const Follower& follower, std::vector<std::pair<hw::Counts, size_t>>* sums) {
   for (const auto& [step, counts] : observer.notes) {
-    const size_t index = follower->RowOf(step);
+    const size_t index = follower.ByStep(step);
     if (index == Follower::kNowhere) continue;
     auto& [sum, calls] = (*sums)[index];
     for (size_t i = 0; i < hw::kEvents; ++i) sum[i] = counts[i] < 0 || sum[i] < 0 ? -1 : sum[i] + counts[i];
@@ -191,17 +222,21 @@ Result<ProfileReport> MeasureProfile(Session* session, const std::vector<HostTen
   Timer timer;
   timer.notes.reserve(2 * described.sequence.size());
   std::vector<std::pair<hw::Counts, size_t>> sums(report.rows.size(), {{0, 0, 0}, 0});
+  double cpu_us = 0;
   for (int i = 0; i < runs; ++i) {
     TENON_ASSIGN_OR_RETURN(const auto plain, timed(nullptr));
     report.plain_us += plain.second;
     timer.notes.clear();
+    const double cpu = CpuUs();
     TENON_ASSIGN_OR_RETURN(const auto observed, timed(&timer));
+    cpu_us += CpuUs() - cpu;
     Sum(timer.notes, observed.first, observed.second, &follower, &report);
     if (!counters.available() || i >= kMostCountingRuns) continue;
     CountingObserver counting(counters);
     TENON_RETURN_IF_ERROR(timed(&counting).status());
-    SumCounts(counting, &follower, &sums);
+    SumCounts(counting, follower, &sums);
   }
+  report.cpu_share = std::min(1.0, cpu_us / report.run_us);
   report.run_us /= runs, report.steps_us /= runs, report.plain_us /= runs;
   report.counted = counters.available();
   report.counters_note = counters.why();

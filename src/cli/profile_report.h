@@ -19,6 +19,7 @@ struct ProfileRow {
   std::string shapes;          ///< "1x3x48x320,32x3x3x3->1x32x24x160"
   StepDetails details;
   size_t calls = 0;            ///< in all runs
+  /// Without the operators of its bodies, which have rows of their own.
   double total_us = 0, min_us = 0, max_us = 0;
   double wait_us = 0;          ///< between the end of what ran before and its start, in all runs
   double start_us = 0;         ///< in the last run, of its first call
@@ -27,6 +28,8 @@ struct ProfileRow {
   bool compute_bound = false;  ///< the roof is arithmetic, else memory
 
   double us() const { return calls == 0 ? 0 : total_us / static_cast<double>(calls); }
+  /// "compute" or "memory"; "-" where there is nothing to do but control flow.
+  const char* bound() const { return roof_us == 0 ? "-" : compute_bound ? "compute" : "memory"; }
   /// Share of the peak; 0 when nothing is known.
   double peak() const { return total_us > 0 ? roof_us / us() : 0; }
   double gflops() const { return us() > 0 ? details.flops / us() / 1e3 : 0; }
@@ -43,7 +46,7 @@ struct ProfileType {
 
 struct ProfileEvent {
   size_t row = 0;
-  double start_us = 0, us = 0;   ///< on the clock of steady_clock
+  double start_us = 0, us = 0;   ///< on the clock of steady_clock; bodies included
 };
 
 struct ProfileRun {
@@ -64,6 +67,7 @@ struct ProfileReport {
   hw::Peaks peaks;
   bool counted = false;
   std::string counters_note;   ///< why hardware counters are missing
+  double cpu_share = 1;        ///< of the measured runs' time, in which the calling thread had a CPU
   double overhead_us() const { return run_us - steps_us; }
 };
 

@@ -25,7 +25,7 @@ Json ArgsOf(const ProfileRow& row, double us) {
           {"gflops", row.details.flops * rate},
           {"gbytes_per_s", row.details.bytes * rate},
           {"peak", us > 0 ? row.roof_us / us : 0},
-          {"bound", row.compute_bound ? "compute" : "memory"}};
+          {"bound", row.bound()}};
 }
 
 }  // namespace

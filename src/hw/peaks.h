@@ -47,12 +47,16 @@ std::string MachineKey(int threads);
 /// Takes about a quarter of a second.
 Peaks MeasurePeaks(int threads);
 
+/// The faster of each rate; both of one machine.
+Peaks Faster(Peaks a, const Peaks& b);
+
 /// Lines of text, and back; kBadInput for anything else.
 std::string PeaksToText(const Peaks& peaks);
 Result<Peaks> PeaksFromText(const std::string& text);
 
 /// From the file in `folder` that an earlier call left there, else measured and left there. A file that is damaged or of another
-/// machine is made anew, one that cannot be written does no harm; `folder` empty: no file. `anew`: measured in any case.
+/// machine is made anew, one that cannot be written does no harm; `folder` empty: no file. `anew`: measured in any case; what was
+/// faster before stays, as what disturbs a measurement only slows it.
 Peaks PeaksOfThisMachine(const std::string& folder, int threads, bool anew = false);
 
 }  // namespace tenon::hw

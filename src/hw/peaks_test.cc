@@ -45,6 +45,17 @@ TEST(Peaks, ByWorkingSet) {
   EXPECT_EQ(p.Bandwidth(1e12, 3), 19);
 }
 
+TEST(Peaks, TheFasterStays) {
+  Peaks slow = Sample(), fast = Sample();
+  slow.arithmetic[1].one = 7;
+  fast.arithmetic[1].all = 8;
+  slow.reading[1].rates[0].second = 1;
+  const Peaks both = Faster(slow, fast);
+  EXPECT_EQ(both.arithmetic[1].one, 100);
+  EXPECT_EQ(both.arithmetic[1].all, 340);
+  EXPECT_EQ(both.reading[1].rates[0].second, 10);
+}
+
 TEST(Peaks, TextAndBack) {
   const std::string text = PeaksToText(Sample());
   const auto read = PeaksFromText(text);

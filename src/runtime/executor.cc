@@ -183,9 +183,11 @@ Status Executor::RunSteps(const RunOptions& options) {
     if (options.cancel != nullptr && options.cancel->cancelled()) return {Code::kCancelled, "run cancelled"};
     if (timed && std::chrono::steady_clock::now() >= options.deadline)
       return {Code::kCancelled, "run cancelled; its deadline passed"};
+    const bool control = kind == StepKind::kControl;
+    const bool observed = options.observer != nullptr && (!control || options.observer->WantsControl());
     uint64_t start = 0;
-    if (options.observer != nullptr && kind != StepKind::kControl) {
-      options.observer->BeforeStep();
+    if (observed) {
+      if (!control) options.observer->BeforeStep();
       hw::TakeTeamWidth();
       start = NowNs();
     }
@@ -197,7 +199,7 @@ Status Executor::RunSteps(const RunOptions& options) {
       case StepKind::kSkip: break;
     }
     if (!s.ok()) return std::move(s).Within(Describe(program_->steps[i]));
-    if (options.observer != nullptr && kind != StepKind::kControl) Record(i, start, options);
+    if (observed) Record(i, start, options);
     if (kind != StepKind::kRun || current_->has_late) ReleaseDead(i);
   }
   return Status::Ok();
@@ -264,7 +266,8 @@ StepDetails Executor::DetailsOf(size_t index) const {
     return views;
   };
   const std::vector<View> in = collect(step.inputs, &details.inputs), out = collect(step.outputs, &details.outputs);
-  const kernels::Cost cost = kernels::CostOf(step.op, step.attrs, in, out);
+  kernels::Cost cost;   // of a body: that of its operators
+  if (planned.kind != StepKind::kControl) cost = kernels::CostOf(step.op, step.attrs, in, out);
   details.flops = cost.flops, details.bytes = cost.bytes, details.product = cost.product;
   details.threads = hw::TakeTeamWidth();
   details.dynamic = planned.kind == StepKind::kLate;

@@ -50,7 +50,7 @@ def test_times_add_up(profiled):
     assert sum(op["share"] for op in report["ops"]) == pytest.approx(report["accounted"])
     assert sum(t["us"] for t in report["types"]) == pytest.approx(report["total_us"])
     assert sum(t["calls"] for t in report["types"]) == sum(op["calls"] for op in report["ops"]) == 10 * len(report["ops"])
-    assert report["unobserved_run_us"] > 0
+    assert report["unobserved_run_us"] > 0 and 0 < report["cpu_share"] <= 1
 
 
 def test_costs_are_those_of_the_formulas(profiled):
@@ -77,7 +77,9 @@ def test_peaks_are_measured_once(profiled, tmp_path):
     assert report["peaks"]["took_ms"] < 5000
     first = command.tenon_json("doctor", "--cache-dir", tmp_path)["peaks"]
     assert command.tenon_json("doctor", "--cache-dir", tmp_path)["peaks"] == first, "kept, not measured again"
-    assert command.tenon_json("doctor", "--cache-dir", tmp_path, "--measure-peaks")["peaks"] != first
+    again = command.tenon_json("doctor", "--cache-dir", tmp_path, "--measure-peaks")["peaks"]
+    assert again != first
+    assert all(new["one_thread"] >= old["one_thread"] for new, old in zip(again["arithmetic"], first["arithmetic"])), "the faster stays"
     assert "measured peak" in command.tenon("doctor", "--cache-dir", tmp_path).stdout
 
 
@@ -160,7 +162,14 @@ def test_operators_in_loops_and_of_unknown_shape(tmp_path):
              node("Loop", ["five", "", "start"], ["y"], body=body)]
     model = build_model.model(tmp_path / "loop.onnx", nodes, [value("x", ["n"])], [value("y", [None])],
                               {"five": np.array(5), "flat": np.array([-1])})
-    report = command.tenon_json("profile", model, "--shape", "x=16", "--input", "x=ones", "--runs", "4", "--threads", "1", "--cache-dir", tmp_path)
+    report = command.tenon_json("profile", model, "--shape", "x=16", "--input", "x=ones", "--runs", "4", "--threads", "1", "--cache-dir", tmp_path,
+                                "--trace", tmp_path / "trace.json")
     calls = {op["name"]: op["calls"] for op in report["ops"]}
     assert calls["places"] == 4 and calls["in the body"] == 20
+    loop = next(op for op in report["ops"] if op["type"] == "Loop")
+    assert loop["calls"] == 4 and loop["bound"] == "-" and loop["flops"] == 0
+    inside = sum(op["us"] for op in report["ops"] if op["name"] == "in the body")
+    assert sum(op["us"] for op in report["ops"]) == pytest.approx(report["total_us"]) and inside > 0
+    assert report["total_us"] <= report["run_us"], "what a body takes counts once"
+    assert trace_format.problems(json.loads((tmp_path / "trace.json").read_text())) == []
     assert next(op for op in report["ops"] if op["name"] == "places")["dynamic"]
