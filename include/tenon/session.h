@@ -111,13 +111,13 @@ struct RunOptions {
 };
 
 struct MemoryReport {
-  uint64_t weights = 0;                   ///< bytes of constants in the artifact
-  uint64_t packed = 0;                    ///< bytes of weights packed for this machine
-  uint64_t arena_before = 0;              ///< activations of the last shape, were nothing reused
-  uint64_t arena = 0;                     ///< activations of the last shape, with reuse
+  uint64_t weights = 0;  ///< bytes of constants in the artifact
+  uint64_t packed = 0;  ///< bytes of weights packed for this machine
+  uint64_t arena_before = 0;  ///< activations of the last shape, were nothing reused
+  uint64_t arena = 0;  ///< activations of the last shape, with reuse
   uint64_t scratch = 0;
   uint64_t outputs = 0;
-  uint64_t charged = 0;                   ///< all bytes now charged to the session
+  uint64_t charged = 0;  ///< all bytes now charged to the session
   int cached_shapes = 0;
 };
 
@@ -125,9 +125,9 @@ struct MemoryReport {
 struct KernelReport {
   std::string node;
   std::string op;
-  std::string kernel;                     ///< empty when the executor runs it itself (views, control flow)
-  std::string precision;                  ///< type of the weights where the operator has any, else of the result
-  std::vector<std::pair<std::string, std::string>> refused;   ///< kernels before it and why they declined
+  std::string kernel;  ///< empty when the executor runs it itself (views, control flow)
+  std::string precision;  ///< type of the weights where the operator has any, else of the result
+  std::vector<std::pair<std::string, std::string>> refused;  ///< kernels before it and why they declined
 };
 
 /// Not thread-safe: one run at a time. Open several sessions for several threads; they share the artifact's pages.
