@@ -139,11 +139,11 @@ bool TurnElementwise(Rewriter& r, Layouts& l, NodeId id) {
   return Finish(r, l, id, r.node(id).op, inputs, r.node(id).attrs);
 }
 
-// One scale for the whole tensor has no place in the layout. A quantiser goes where its reader wants it: before the picture is
-// turned there are four times the bytes.
+// One scale or table for the whole tensor has no place in the layout. A quantiser goes where its reader wants it: before the
+// picture is turned there are four times the bytes.
 bool TurnQuantizer(Rewriter& r, Layouts& l, NodeId id) {
   const ValueId x = r.In(id, 0);
-  if (r.RankOf(x) < 3 || !l.Native(x) || !QuantisationOf(r, id)) return false;
+  if (r.RankOf(x) < 3 || !l.Native(x) || (r.node(id).op != "ByteTable" && !QuantisationOf(r, id))) return false;
   std::vector<ValueId> inputs = r.node(id).inputs;
   inputs[0] = l.Last(x, id);
   return Finish(r, l, id, r.node(id).op, inputs, r.node(id).attrs);
@@ -303,6 +303,7 @@ constexpr Row kRows[] = {
     {"Conv", TurnConv},
     {"FusedConv", TurnConv},
     {"QuantizedConv", TurnConv},
+    {"ByteTable", TurnQuantizer},
     {"QuantizeLinear", TurnQuantizer},
     {"DequantizeLinear", TurnQuantizer},
     {"ConvTranspose", TurnConv},
