@@ -1,17 +1,23 @@
 // tenon tune: makes a model as fast as this machine allows without losing accuracy.
+#include <chrono>
+#include <optional>
+
 #include "base/mapped_file.h"
+#include "cli/inputs.h"
 #include "cli/model_options.h"
 #include "cli/progress.h"
 #include "compile/variants.h"
 #include "guard/lowering_report.h"
 #include "hw/quota.h"
 #include "runtime/open.h"
+#include "tune/kernel_choice.h"
 
 namespace tenon::cli {
 namespace {
 
 struct Options {
   ModelOptions model;
+  InputOptions inputs;
   std::string output;
   std::string stage = "all";
   std::string allow;
@@ -55,12 +61,6 @@ Result<Allowed> ParseAllow(const Options& options) {
   return allowed;
 }
 
-Json PassesJson(const CompileReport& report) {
-  Json passes = Json::array();
-  for (const PassReport& p : report.passes) passes.push_back({{"name", p.name}, {"changes", p.changes}});
-  return passes;
-}
-
 int CountAll(const std::map<std::string, int>& ops) {
   int n = 0;
   for (const auto& [op, count] : ops) n += count;
@@ -82,16 +82,6 @@ void Show(const guard::LoweringResult& result, const Context& context) {
         {std::to_string(t.lowered), fmt::format("{:.3f}", t.estimated_us / 1e3), fmt::format("{:.3f}", 100 * t.drop), t.what});
   }
   context.Say(Table(curve));
-}
-
-Json Document(const Options& options, const guard::LoweringResult& result, const guard::LoweringOptions& lowering,
-              int ops_before) {
-  return {{"file", options.output},
-          {"groups", {{"before", ops_before}, {"after", CountAll(result.variant.report.ops)}}},
-          {"latency_ms", {{"before", result.before_us / 1e3}, {"after", result.after_us / 1e3}, {"noise", result.noise}}},
-          {"drop", guard::ToJson(result.held_out)},
-          {"ops", guard::OpsJson(result)},
-          {"guard", guard::GuardJson(result, lowering)}};
 }
 
 // Memory that a run needs, before and after.
@@ -118,92 +108,175 @@ Status WriteReport(const std::string& path, const Json& document) {
   return file.Commit();
 }
 
-Status Write(const Options& options, const guard::LoweringResult& result, const Json& guard) {
-  Json report = Json::parse(compile::ReportToJson(result.variant.report));
-  report["guard"] = guard;
-  return compile::WriteProgram(result.variant.program, options.model.model, options.output, options.model.compile, report.dump());
+// A model on its way through the stages.
+struct Job {
+  std::unique_ptr<compile::Variants> variants;
+  compile::Variant full;                       // f32
+  std::unique_ptr<Session> session;            // of `full`
+  std::unique_ptr<guard::DataSet> data;
+  guard::LoweringOptions judging;
+  std::optional<guard::LoweringResult> graph;
+  std::optional<tune::KernelTuning> kernels;
+
+  const compile::Variant& variant() const { return graph ? graph->variant : full; }
+  const artifact::Program& program() const { return kernels ? kernels->program : variant().program; }
+};
+
+Result<std::unique_ptr<Session>> Open(const artifact::Program& program, const SessionOptions& options) {
+  artifact::Artifact artifact;
+  artifact.program = program;
+  return runtime::OpenArtifact(std::move(artifact), options);
 }
 
-// Without data nothing is lowered: the model is compiled as it is.
-Status TuneWithoutData(const Options& options, const Context& context) {
-  TENON_ASSIGN_OR_RETURN(const CompileReport report, Compile(options.model.model, options.output, options.model.compile));
-  context.Note("no --data: nothing was lowered");
-  context.Document({{"file", options.output}, {"ops", Json::array()}, {"passes", PassesJson(report)}});
-  context.Say(fmt::format("{}: {} operators, f32", options.output, CountAll(report.ops)));
+Result<std::unique_ptr<guard::DataSet>> OpenData(const Options& options, const Session& session, const Context& context) {
+  if (!options.data.empty()) {
+    guard::DataOptions data;
+    data.preprocess = options.preprocess;
+    return guard::DataSet::Open(options.data, session, data);
+  }
+  context.Note("no --data: nothing is lowered; kernels are measured on inputs that are made up where none are given");
+  guard::Sample sample;
+  TENON_ASSIGN_OR_RETURN(sample.inputs, options.inputs.Load(session, 0, context));
+  std::vector<guard::Sample> samples = {std::move(sample)};
+  return {guard::DataSet::Of(std::move(samples), "inputs given or made up")};
+}
+
+// Which operators compute in less than f32, under the guard.
+Status GraphStage(const Options& options, const Allowed& allowed, Progress* progress, Job* job) {
+  guard::LoweringOptions& judging = job->judging;
+  judging.metric = guard::DefaultMetric(*job->session, *job->data);
+  if (!options.metric.empty()) {
+    TENON_ASSIGN_OR_RETURN(judging.metric, guard::ParseMetric(options.metric));
+  }
+  TENON_ASSIGN_OR_RETURN(judging.split, guard::SplitSamples(job->data->size(), options.held_out, options.seed));
+  TENON_ASSIGN_OR_RETURN(judging.max_drop, ParseShare(options.max_drop));
+  TENON_ASSIGN_OR_RETURN(judging.budget_s, ParseDuration(options.budget));
+  judging.session = options.model.session;
+  judging.run.cancel = &Interrupted();
+  judging.policy = job->variants->policy();
+  judging.policy.bf16 = allowed.bf16;
+  judging.policy.int8 = allowed.int8;
+  judging.progress = [progress](const std::string& what, size_t done, size_t total) { progress->Update(what, done, total); };
+  TENON_ASSIGN_OR_RETURN(job->graph, guard::ChooseLowering(*job->variants, *job->data, judging));
   return Status::Ok();
 }
 
-// How the models are judged: metric and parts of the data.
-Result<guard::LoweringOptions> Judging(const Options& options, const Session& session, guard::DataSet& data) {
-  guard::LoweringOptions lowering;
-  lowering.metric = guard::DefaultMetric(session, data);
-  if (!options.metric.empty()) {
-    TENON_ASSIGN_OR_RETURN(lowering.metric, guard::ParseMetric(options.metric));
+// Which kernel serves each operator. Measured on one thread team and shape: those of the first sample.
+Status KernelStage(const Options& options, double spent_s, Progress* progress, Job* job) {
+  tune::KernelTuningOptions tuning;
+  TENON_ASSIGN_OR_RETURN(const double budget, ParseDuration(options.budget));
+  tuning.budget_s = std::max(budget - spent_s, 1.0);
+  tuning.session = options.model.session;
+  tuning.run.cancel = &Interrupted();
+  tuning.progress = [progress](const std::string& what, size_t done, size_t total) { progress->Update(what, done, total); };
+  TENON_ASSIGN_OR_RETURN(job->kernels, tune::ChooseKernels(job->variant().program, *job->data, 0, tuning));
+  return Status::Ok();
+}
+
+Json KernelsJson(const tune::KernelTuning& tuning) {
+  Json rows = Json::array();
+  for (const tune::KernelDecision& d : tuning.decisions) {
+    Json candidates = Json::array();
+    for (const tune::Candidate& c : d.candidates) candidates.push_back({{"kernel", c.kernel}, {"us", c.us}});
+    rows.push_back({{"name", d.node},
+                    {"type", d.op},
+                    {"shapes", d.shapes},
+                    {"candidates", candidates},
+                    {"winner", d.winner},
+                    {"noise", d.noise}});
   }
-  TENON_ASSIGN_OR_RETURN(lowering.split, guard::SplitSamples(data.size(), options.held_out, options.seed));
-  lowering.session = options.model.session;
-  lowering.run.cancel = &Interrupted();
-  return lowering;
+  return {{"changed", tuning.changed},   {"accepted", tuning.accepted}, {"before_us", tuning.before_us},
+          {"after_us", tuning.after_us}, {"verdict", tuning.verdict},   {"operators", rows}};
+}
+
+// From f32 on default kernels to what is written.
+Result<Json> Document(const Options& options, const Job& job) {
+  Json document = {{"file", options.output},
+                   {"groups", {{"before", job.full.report.imported_ops}, {"after", CountAll(job.variant().report.ops)}}},
+                   {"ops", Json::array()},
+                   {"data", job.data->Describe()}};
+  TENON_ASSIGN_OR_RETURN(document["memory"], MemoryJson(job.full.program, job.program(), *job.data, options.model.session));
+  if (job.graph) {
+    document["drop"] = guard::ToJson(job.graph->held_out);
+    document["ops"] = guard::OpsJson(*job.graph);
+    document["guard"] = guard::GuardJson(*job.graph, job.judging);
+  }
+  if (job.kernels) document["kernels"] = KernelsJson(*job.kernels);
+  TENON_ASSIGN_OR_RETURN(const auto tuned, Open(job.program(), options.model.session));
+  const std::vector<size_t> sample{0};
+  TENON_ASSIGN_OR_RETURN(const guard::Duel duel, guard::Race(*job.session, *tuned, *job.data, sample, 31, {}));
+  document["latency_ms"] = {{"before", duel.first_us / 1e3}, {"after", duel.second_us / 1e3}, {"noise", duel.noise}};
+  return document;
+}
+
+Status Write(const Options& options, const Job& job, const Json& document) {
+  Json report = Json::parse(compile::ReportToJson(job.variant().report));
+  if (document.contains("guard")) report["guard"] = document["guard"];
+  TENON_RETURN_IF_ERROR(
+      compile::WriteProgram(job.program(), options.model.model, options.output, options.model.compile, report.dump()));
+  return WriteReport(options.report, document);
+}
+
+void ShowSummary(const Options& options, const Job& job, const Json& document, const Context& context) {
+  const Json& memory = document["memory"];
+  const Json& latency = document["latency_ms"];
+  const double before = latency["before"];
+  const double after = latency["after"];
+  if (job.kernels) context.Say("kernels: " + job.kernels->verdict);
+  if (job.graph) context.Say("precision: " + job.graph->verdict + (job.graph->complete ? "" : " (search not complete)"));
+  context.Say(fmt::format("operators fused into groups: {} before, {} after", document["groups"]["before"].get<int>(),
+                          document["groups"]["after"].get<int>()));
+  context.Say(fmt::format("peak memory: {} before, {} after", Bytes(memory["before"]["charged"].get<uint64_t>()),
+                          Bytes(memory["after"]["charged"].get<uint64_t>())));
+  context.Say(fmt::format("total gain: {:.3f} ms before, {:.3f} after, {:.2f} times as fast (+-{:.1f} %)", before, after,
+                          before / after, 100 * latency["noise"].get<double>()));
+  context.Say(options.output);
+}
+
+Status CheckOptions(const Options& options) {
+  const CompileOptions& compile = options.model.compile;
+  if (options.output.empty()) return Usage("no output given; -o OUT.tenon");
+  if (options.stage == "serve") return Unsupported("--stage serve; a serving search comes with the server");
+  if (options.model.model.ends_with(".tenon")) return Usage("'{}' is compiled; tune the model it came from", options.model.model);
+  if (options.data.empty() && !options.allow.empty())
+    return Usage("--allow without --data; what may be lowered is judged on samples");
+  if (compile.precision != "f32" && compile.mixlist.empty())
+    return Usage("--precision '{}' with tune; --allow says what may be lowered", compile.precision);
+  TENON_RETURN_IF_ERROR(ParseShare(options.max_drop).status());
+  TENON_RETURN_IF_ERROR(ParseDuration(options.budget).status());
+  return compile::CheckOutput(options.model.model, options.output);
 }
 
 Status Run(Options& options, Context& context) {
   TENON_RETURN_IF_ERROR(options.model.Finish(context));
-  if (options.output.empty()) return Usage("no output given; -o OUT.tenon");
-  if (options.stage == "serve") return Unsupported("--stage serve; a serving search comes with the server");
-  if (options.model.model.ends_with(".tenon")) return Usage("'{}' is compiled; tune the model it came from", options.model.model);
-  TENON_ASSIGN_OR_RETURN(const double max_drop, ParseShare(options.max_drop));
-  TENON_ASSIGN_OR_RETURN(const double budget, ParseDuration(options.budget));
-  TENON_RETURN_IF_ERROR(compile::CheckOutput(options.model.model, options.output));
-  if (options.data.empty()) {
-    if (!options.allow.empty()) return Usage("--allow without --data; what may be lowered is judged on samples");
-    return TuneWithoutData(options, context);
-  }
+  TENON_RETURN_IF_ERROR(CheckOptions(options));
   TENON_ASSIGN_OR_RETURN(const Allowed allowed, ParseAllow(options));
   // The lists and kept nodes of the user hold for the guard too.
-  if (options.model.compile.precision == "f32" && (allowed.bf16 || allowed.int8)) options.model.compile.precision = "mixed";
-
+  if (allowed.bf16 || allowed.int8) options.model.compile.precision = "mixed";
+  const auto start = std::chrono::steady_clock::now();
   Progress progress(context);
-  progress.Update("compiling", 0, 1);
   hw::Team team(hw::DetectCpuAllowance().threads);
   team.Enter();
-  TENON_ASSIGN_OR_RETURN(const auto variants, compile::Variants::Create(options.model.model, options.model.compile, team));
-  TENON_ASSIGN_OR_RETURN(const compile::Variant full, variants->Full());
-  artifact::Artifact artifact;
-  artifact.program = full.program;
-  TENON_ASSIGN_OR_RETURN(const auto session, runtime::OpenArtifact(std::move(artifact), options.model.session));
-  guard::DataOptions data_options;
-  data_options.preprocess = options.preprocess;
-  TENON_ASSIGN_OR_RETURN(const auto data, guard::DataSet::Open(options.data, *session, data_options));
-
-  TENON_ASSIGN_OR_RETURN(guard::LoweringOptions lowering, Judging(options, *session, *data));
-  lowering.policy = variants->policy();
-  lowering.policy.bf16 = allowed.bf16;
-  lowering.policy.int8 = allowed.int8;
-  lowering.max_drop = max_drop;
-  lowering.budget_s = budget;
-  lowering.progress = [&](const std::string& what, size_t done, size_t total) { progress.Update(what, done, total); };
-  TENON_ASSIGN_OR_RETURN(const guard::LoweringResult result, guard::ChooseLowering(*variants, *data, lowering));
-
-  Json document = Document(options, result, lowering, full.report.imported_ops);
-  TENON_ASSIGN_OR_RETURN(document["memory"], MemoryJson(full.program, result.variant.program, *data, options.model.session));
+  Job job;
+  TENON_ASSIGN_OR_RETURN(job.variants, compile::Variants::Create(options.model.model, options.model.compile, team));
+  TENON_ASSIGN_OR_RETURN(job.full, job.variants->Full());
+  TENON_ASSIGN_OR_RETURN(job.session, Open(job.full.program, options.model.session));
+  TENON_ASSIGN_OR_RETURN(job.data, OpenData(options, *job.session, context));
+  const bool graph = options.stage != "kernel" && options.stage != "2";
+  const bool kernel = options.stage != "graph" && options.stage != "1";
+  if (graph && (allowed.bf16 || allowed.int8)) TENON_RETURN_IF_ERROR(GraphStage(options, allowed, &progress, &job));
+  const double spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (kernel) TENON_RETURN_IF_ERROR(KernelStage(options, spent, &progress, &job));
+  TENON_ASSIGN_OR_RETURN(const Json document, Document(options, job));
   progress.Clear();
-  TENON_RETURN_IF_ERROR(Write(options, result, document["guard"]));
-  TENON_RETURN_IF_ERROR(WriteReport(options.report, document));
-  Show(result, context);
-  context.Say(fmt::format("{} samples decided, {} judged; data: {}", lowering.split.deciding.size(),
-                          lowering.split.held_out.size(), data->Describe()));
-  if (result.refused) {
+  TENON_RETURN_IF_ERROR(Write(options, job, document));
+  if (job.graph) Show(*job.graph, context);
+  ShowSummary(options, job, document, context);
+  if (job.graph && job.graph->refused) {
     context.details = document;
-    return {Code::kGuardRefused, fmt::format("{}; '{}' was written in f32", result.verdict, options.output)};
+    return {Code::kGuardRefused, fmt::format("{}; '{}' was written in f32", job.graph->verdict, options.output)};
   }
   context.Document(document);
-  context.Say(
-      fmt::format("groups: {} operators before, {} after", full.report.imported_ops, CountAll(result.variant.report.ops)));
-  context.Say(fmt::format("peak memory: {} before, {} after", Bytes(document["memory"]["before"]["charged"].get<uint64_t>()),
-                          Bytes(document["memory"]["after"]["charged"].get<uint64_t>())));
-  context.Say(fmt::format("time: {:.3f} ms before, {:.3f} after (+-{:.1f} %)", result.before_us / 1e3, result.after_us / 1e3,
-                          100 * result.noise));
-  context.Say(fmt::format("{}: {}{}", options.output, result.verdict, result.complete ? "" : " (search not complete)"));
   return Status::Ok();
 }
 
@@ -221,6 +294,7 @@ Command Make_tune() {
                 ->envname("TENON_STAGE");
             app.add_option("--allow", options->allow, "Precisions that operators may be lowered to: bf16,int8")
                 ->envname("TENON_ALLOW");
+            options->inputs.Add(app);
             app.add_option("--data", options->data, "Samples: a folder or file of .npz, .npy, .jsonl or pictures")
                 ->envname("TENON_DATA");
             app.add_option("--preprocess", options->preprocess, "How pictures are prepared (a YAML or JSON file)")

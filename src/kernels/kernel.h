@@ -150,6 +150,9 @@ struct Choice {
 /// The first row that serves the problem, or the row named `forced` (empty: no wish). kUnsupported when none does.
 Result<Choice> ChooseRow(const Problem& problem, std::string_view forced = {});
 
+/// Names of the rows after `row` that would serve the problem too; without the reference.
+std::vector<std::string_view> OtherRows(const Problem& problem, const Row& row);
+
 /// Runs one operator on concrete inputs with its preferred row, allocating the outputs: constant folding, tests.
 Result<std::vector<Tensor>> Evaluate(std::string_view op, const Attrs& attrs, std::span<const View> in, int num_outputs,
                                      hw::IsaMask isa, hw::Team& team, std::string_view forced_row = {});

@@ -61,4 +61,15 @@ Result<Choice> ChooseRow(const Problem& problem, std::string_view forced) {
   return Unsupported("operator {}({}): {}", problem.op, types, why);
 }
 
+std::vector<std::string_view> OtherRows(const Problem& problem, const Row& row) {
+  std::vector<std::string_view> names;
+  const OpKernels* op = FindOp(problem.op);
+  if (op == nullptr) return names;
+  for (const Row& other : op->rows) {
+    if (&other <= &row || other.name == "reference" || !hw::Covers(problem.isa, other.needs)) continue;
+    if (other.can == nullptr || other.can(problem) == nullptr) names.push_back(other.name);
+  }
+  return names;
+}
+
 }  // namespace tenon::kernels

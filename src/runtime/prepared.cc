@@ -122,9 +122,13 @@ class Preparer {
     // The rule also checks arity and attributes, so that a program from a file cannot reach a kernel with nonsense.
     TENON_RETURN_IF_ERROR(kernels::InferShapes(step.op, {step.attrs, in, produced}));
     const kernels::Problem problem{step.op, step.attrs, in, produced, machine_.isa, machine_.team.size()};
-    TENON_ASSIGN_OR_RETURN(kernels::Choice choice, kernels::ChooseRow(problem, step.kernel));
+    // A kernel that was chosen on another machine may not serve on this one; then the default does.
+    auto wished = kernels::ChooseRow(problem, step.kernel);
+    if (!wished.ok() && !step.kernel.empty()) wished = kernels::ChooseRow(problem);
+    TENON_ASSIGN_OR_RETURN(kernels::Choice choice, std::move(wished));
     out->row = choice.row;
     out->refused = std::move(choice.refused);
+    out->alternatives = kernels::OtherRows(problem, *choice.row);
     TENON_ASSIGN_OR_RETURN(out->kernel, choice.row->make(problem));
     TENON_RETURN_IF_ERROR(machine_.budget.Charge(out->kernel->PackedBytes(), "packed weights"));
     for (size_t i = 0; i < in.size(); ++i) {

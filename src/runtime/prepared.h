@@ -20,6 +20,7 @@ struct PreparedStep {
   const kernels::Row* row = nullptr;
   std::unique_ptr<const kernels::Kernel> kernel;
   std::vector<std::pair<std::string_view, kernels::Refusal>> refused;
+  std::vector<std::string_view> alternatives;       ///< rows after the chosen one that would serve too
   std::vector<std::unique_ptr<Executor>> bodies;    ///< control flow only; null for a branch of an If in `unfit`
   std::vector<Status> unfit;                        ///< per body: why it cannot run with the shapes it would get
 

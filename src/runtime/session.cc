@@ -198,6 +198,7 @@ class ModelSession final : public Session {
       r.op = step.step->op;
       if (step.row != nullptr && !step.op->is_view) r.kernel = step.row->name;
       if (const artifact::ProgramValue* v = PrecisionValue(executor.program(), *step.step)) r.precision = DTypeName(v->dtype);
+      r.alternatives.assign(step.alternatives.begin(), step.alternatives.end());
       for (const auto& [name, reason] : step.refused) r.refused.emplace_back(name, reason);
       reports->push_back(std::move(r));
       for (const auto& body : step.bodies) {
