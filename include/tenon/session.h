@@ -125,6 +125,7 @@ struct MemoryReport {
 struct KernelReport {
   std::string node;
   std::string op;
+  std::string kernel;  ///< empty when the executor runs it itself (views, control flow)
   std::string precision;  ///< type of the weights where the operator has any, else of the result
   std::vector<std::pair<std::string, std::string>> refused;  ///< kernels before it and why they declined
   std::vector<std::string> alternatives;  ///< kernels after it that would serve too, reference left out

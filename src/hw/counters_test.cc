@@ -22,7 +22,9 @@ TEST(Counters, CountOrSayWhyNot) {
     return;
   }
   const auto instructions = static_cast<size_t>(Event::kInstructions);
-  if (after[instructions] >= 0) EXPECT_GT(after[instructions] - before[instructions], 1e6);
+  if (after[instructions] >= 0) {
+    EXPECT_GT(after[instructions] - before[instructions], 1e6);
+  }
 }
 
 TEST(TeamWidth, IsTheMostSinceLastAsked) {

@@ -74,7 +74,9 @@ TEST(Session, RunsOfKnownShapesAllocateNothing) {
       ASSERT_TRUE((*session)->RunInto(&in, 1, &out, 1).ok());
       EXPECT_FLOAT_EQ(y[0], 0.125f);
     }
-    if (round > 0) EXPECT_EQ(allocations - before, 0);
+    if (round > 0) {
+      EXPECT_EQ(allocations - before, 0);
+    }
   }
 }
 
