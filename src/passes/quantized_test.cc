@@ -114,6 +114,17 @@ TEST(QuantizedTables, FunctionsOfOneByte) {
   Check(Graph(dq + "a = Mul(xd, z)\n y = QuantizeLinear(a, t, zy)"), 4, 0, passes);
 }
 
+TEST(QuantizedTables, SumsAndProductsOfTwo) {
+  const std::vector<std::string> passes = {"QuantizedTables", "DeadCodeElimination"};
+  const std::string two =
+      "xq = QuantizeLinear(x, s, zx)\n xd = DequantizeLinear(xq, s, zx)\n zq = QuantizeLinear(z, t, zy)\n"
+      "zd = DequantizeLinear(zq, t, zy)\n ";
+  Check(Graph(two + "a = Add(xd, zd)\n y = QuantizeLinear(a, u, zy)"), 3, 0, passes);
+  Check(Graph(two + "a = Mul(xd, zd)\n y = QuantizeLinear(a, u, zy)"), 3, 0, passes);
+  Check(Graph(two + "a = Add(xd, zd)\n r = Relu(a)\n y = QuantizeLinear(r, u, zy)"), 4, 0, passes);
+  Check(Graph(two + "a = Sub(xd, zd)\n y = QuantizeLinear(a, u, zy)"), 6, 0, passes);
+}
+
 TEST(QuantizedFusion, WholePipelineKeepsValues) {
   const std::string residual =
       "aq = QuantizeLinear(a, t, zy)\n ad = DequantizeLinear(aq, t, zy)\n zq = QuantizeLinear(z, u, zx)\n"

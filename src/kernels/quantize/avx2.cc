@@ -21,6 +21,9 @@ inline void StoreF(float* p, Vec v) {
 inline Vec SetF(float v) {
   return _mm256_set1_ps(v);
 }
+inline Vec AddF(Vec a, Vec b) {
+  return _mm256_add_ps(a, b);
+}
 inline Vec DivF(Vec a, Vec b) {
   return _mm256_div_ps(a, b);
 }
@@ -67,6 +70,6 @@ inline void StoreBytes(uint8_t* p, IVec v, bool is_signed) {
 
 }  // namespace
 
-const Simd kSimdAvx2 = {Quantize, QuantizeEach, Dequantize, DequantizeEach, MinMax};
+const Simd kSimdAvx2 = {Quantize, QuantizeEach, Dequantize, DequantizeEach, MinMax, Binary};
 
 }  // namespace tenon::kernels::quantize

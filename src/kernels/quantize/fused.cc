@@ -5,6 +5,7 @@
 
 #include "kernels/conv/conv.h"
 #include "kernels/matmul/matmul.h"
+#include "kernels/quantize/binary.h"
 
 namespace tenon::kernels::quantize {
 namespace {
@@ -20,21 +21,6 @@ Result<DType> TypeAttr(const Attrs& attrs, const char* name, DType fallback, boo
                      raw == static_cast<int64_t>(DType::kI8) || (floats && raw == static_cast<int64_t>(DType::kBF16));
   if (!known) return BadInput("attribute {} is {}; allowed: uint8, int8{}", name, raw, floats ? ", float32, bfloat16" : "");
   return t;
-}
-
-Result<Grid> GridAttrs(const Attrs& attrs, const std::string& prefix, DType type) {
-  Grid g;
-  g.type = type;
-  g.scale = attrs.Float(prefix + "_scale", 1);
-  const int64_t zero = attrs.Int(prefix + "_zero_point", 0);
-  if (!(g.scale > 0) || !std::isfinite(g.scale)) {
-    return BadInput("attribute {}_scale is {}; a finite number above 0 is needed", prefix, g.scale);
-  }
-  int32_t low = -128, high = 255;
-  if (type != DType::kUndefined) QuantizedRange(type, &low, &high);
-  if (zero < low || zero > high) return BadInput("attribute {}_zero_point is {}; allowed: {} to {}", prefix, zero, low, high);
-  g.zero = static_cast<int32_t>(zero);
-  return g;
 }
 
 bool Disagree(const Dim& a, const Dim& b) {
@@ -96,6 +82,21 @@ Status CheckRest(const ShapeArgs& args, const Dim& n) {
 }
 
 }  // namespace
+
+Result<Grid> GridAttrs(const Attrs& attrs, const std::string& prefix, DType type) {
+  Grid g;
+  g.type = type;
+  g.scale = attrs.Float(prefix + "_scale", 1);
+  const int64_t zero = attrs.Int(prefix + "_zero_point", 0);
+  if (!(g.scale > 0) || !std::isfinite(g.scale)) {
+    return BadInput("attribute {}_scale is {}; a finite number above 0 is needed", prefix, g.scale);
+  }
+  int32_t low = -128, high = 255;
+  if (type != DType::kUndefined) QuantizedRange(type, &low, &high);
+  if (zero < low || zero > high) return BadInput("attribute {}_zero_point is {}; allowed: {} to {}", prefix, zero, low, high);
+  g.zero = static_cast<int32_t>(zero);
+  return g;
+}
 
 Result<FusedParams> ParseFused(const Attrs& attrs) {
   FusedParams p;

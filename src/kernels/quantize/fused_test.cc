@@ -197,6 +197,38 @@ TEST(ByteTable, RowsAgree) {
   EXPECT_FALSE(Eval("ByteTable", {}, {Bytes(DType::kU8, {3}, 1), Bytes(DType::kU8, {255}, 2)}).ok());
 }
 
+TEST(QuantizedBinary, RowsAgree) {
+  const std::pair<Shape, Shape> shapes[] = {{{2, 3, 5, 37}, {2, 3, 5, 37}},
+                                            {{2, 3, 5, 37}, {2, 1, 1, 37}},
+                                            {{2, 3, 5, 37}, {37}},
+                                            {{2, 3, 5, 37}, {2, 3, 1, 1}},
+                                            {{2, 3, 5, 37}, {}},
+                                            {{1, 37}, {4, 1}},
+                                            {{4, 1}, {2, 1, 37}},
+                                            {{0, 3}, {3}},
+                                            {{1, 1}, {1}}};
+  uint32_t seed = 1;
+  for (const auto& [a, b] : shapes) {
+    for (const char* op : {"Add", "Mul"}) {
+      for (DType t : {DType::kU8, DType::kI8}) {
+        Attrs attrs;
+        attrs.Set("op", std::string(op));
+        attrs.Set("a_scale", 0.5F);
+        attrs.Set("a_zero_point", int64_t{3});
+        attrs.Set("b_scale", 0.25F);
+        attrs.Set("b_zero_point", int64_t{-4});
+        attrs.Set("y_scale", op[0] == 'A' ? 0.5F : 16.0F);
+        attrs.Set("y_zero_point", int64_t{7});
+        attrs.Set("output_dtype", Code(t));
+        const Tensor x = Bytes(DType::kU8, a, ++seed), y = Bytes(DType::kI8, b, ++seed);
+        EXPECT_GE(CheckRows("QuantizedBinary", attrs, {x, y}, 1, 0, 0), 1);
+        EXPECT_GE(CheckRows("QuantizedBinary", attrs, {y, x}, 1, 0, 0), 1);
+      }
+    }
+  }
+  EXPECT_FALSE(Eval("QuantizedBinary", {}, {Bytes(DType::kU8, {2, 3}, 1), Bytes(DType::kU8, {2}, 1)}).ok());
+}
+
 TEST(Quantized, HostileInputsAreRefused) {
   const Tensor x = Bytes(DType::kU8, {2, 3}, 1), w = Bytes(DType::kI8, {3, 4}, 2), one = Tensor::Scalar(1.0F);
   const auto refused = [&](const Attrs& a, const std::vector<Tensor>& in) { return !Eval("QuantizedMatMul", a, in).ok(); };

@@ -30,6 +30,7 @@ std::span<const OpKernels> Operators() {
   static const auto fused_conv = RowsOf(kTable, "QuantizedConv");
   static const auto fused_matmul = RowsOf(kTable, "QuantizedMatMul");
   static const auto table = RowsOf(kTable, "ByteTable");
+  static const auto binary = RowsOf(kTable, "QuantizedBinary");
   static const OpKernels operators[] = {
       {"QuantizeLinear", InferQuantize, quantize, 2, 3, 1, 1},
       {"DequantizeLinear", InferDequantize, dequantize, 2, 3, 1, 1},
@@ -39,6 +40,7 @@ std::span<const OpKernels> Operators() {
       {"ConvInteger", InferConvInteger, conv, 2, 4, 1, 1},
       {"QLinearConv", InferQLinearConv, qconv, 8, 9, 1, 1},
       {"ByteTable", InferByteTable, table, 2, 2, 1, 1},
+      {"QuantizedBinary", InferQuantizedBinary, binary, 2, 2, 1, 1},
       {"QuantizedConv", InferQuantizedConv, fused_conv, 3, 8, 1, 1},
       {"QuantizedMatMul", InferQuantizedMatMul, fused_matmul, 3, 8, 1, 1},
   };

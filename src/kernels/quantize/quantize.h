@@ -79,6 +79,12 @@ Refusal CanVbmi(const Problem& problem);
 Result<std::unique_ptr<Kernel>> MakeByteTableVbmi(const Problem& problem);
 Result<std::unique_ptr<Kernel>> MakeByteTable(const Problem& problem);
 
+/// QuantizedBinary: quantize/binary.h.
+Status InferQuantizedBinary(const ShapeArgs& args);
+Result<std::unique_ptr<Kernel>> MakeBinaryAvx2(const Problem& problem);
+Result<std::unique_ptr<Kernel>> MakeBinaryVnni(const Problem& problem);
+Result<std::unique_ptr<Kernel>> MakeBinary(const Problem& problem);
+
 /// Blocks of integers of at most 8 bits to f32.
 Refusal CanBlocks(const Problem& problem);
 Result<std::unique_ptr<Kernel>> MakeBlocks(const Problem& problem);

@@ -1,5 +1,5 @@
 // Loops shared by the per-ISA files: include in an anonymous namespace after defining Vec (floats), IVec (int32), kLanes and
-//   LoadF StoreF SetF DivF MulF MinF MaxF RoundF ZeroNan, SetI AddI SubI ToFloat ToInt,
+//   LoadF StoreF SetF AddF DivF MulF MinF MaxF RoundF ZeroNan, SetI AddI SubI ToFloat ToInt,
 //   LoadBytes(p, is_signed) -> IVec, StoreBytes(p, v, is_signed).
 // Tails are done by scalar code on one lane's formula, so that n may be anything.
 
@@ -77,5 +77,22 @@ static void MinMax(const float* x, int64_t n, float* low, float* high) {
   for (; i < n; ++i) {
     *low = x[i] < *low ? x[i] : *low;
     *high = x[i] > *high ? x[i] : *high;
+  }
+}
+
+static void Binary(const ByteBinary& f, const void* a, const void* b, int64_t n, void* y) {
+  const auto *pa = static_cast<const uint8_t*>(a), *pb = static_cast<const uint8_t*>(b);
+  const Vec one = ToFloat(SetI(GetByte(b, 0, f.b_signed) - f.b_zero));
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    const Vec va = ToFloat(SubI(LoadBytes(pa + i, f.a_signed), SetI(f.a_zero)));
+    const Vec vb = f.b_is_one ? one : ToFloat(SubI(LoadBytes(pb + i, f.b_signed), SetI(f.b_zero)));
+    const Vec v = f.multiplies ? MulF(MulF(va, vb), SetF(f.a_scale)) : AddF(MulF(va, SetF(f.a_scale)), MulF(vb, SetF(f.b_scale)));
+    PutBytes(y, i, v, SetI(f.y_zero), f.y_signed);
+  }
+  for (; i < n; ++i) {
+    const auto va = static_cast<float>(GetByte(a, i, f.a_signed) - f.a_zero);
+    const auto vb = static_cast<float>(GetByte(b, f.b_is_one ? 0 : i, f.b_signed) - f.b_zero);
+    PutByte(y, i, f.multiplies ? va * vb * f.a_scale : va * f.a_scale + vb * f.b_scale, f.y_zero, f.y_signed);
   }
 }

@@ -6,6 +6,16 @@
 
 namespace tenon::kernels::quantize {
 
+/// y = saturate(round(v) + y_zero) of v = a' * a_scale + b' * b_scale, or a' * b' * a_scale; a' and b' are bytes less their zero
+/// points.
+struct ByteBinary {
+  bool multiplies;
+  bool a_signed, b_signed, y_signed;
+  bool b_is_one;                ///< one b for all
+  int32_t a_zero, b_zero, y_zero;
+  float a_scale, b_scale;
+};
+
 struct Simd {
   /// y = saturate(round(x / scale) + zero), ties to even, NaN as 0; zero fits the byte type.
   void (*quantize)(const float* x, int64_t n, float scale, int32_t zero, bool is_signed, void* y);
@@ -16,6 +26,7 @@ struct Simd {
   void (*dequantize_each)(const void* x, int64_t n, const float* scale, const void* zero, bool is_signed, float* y);
   /// Smallest and largest of x and 0.
   void (*min_max)(const float* x, int64_t n, float* low, float* high);
+  void (*binary)(const ByteBinary& f, const void* a, const void* b, int64_t n, void* y);
 };
 
 extern const Simd kSimdAvx2;

@@ -1,6 +1,7 @@
-// QuantizedTables: a function of one byte is a table.
+// QuantizedTables: a function of one byte is a table; sums and products of two have a kernel.
 //
 //   Q(f(DQ(x), DQ(g(x)), constants)) = ByteTable(x), for elementwise f and g
+//   Q(DQ(x) + DQ(y)), Q(DQ(x) * DQ(y)) = QuantizedBinary(x, y)
 //
 // The table is made by running the very operators on all 256 values, so nothing is rounded otherwise than before.
 #include <algorithm>
@@ -111,10 +112,48 @@ bool Fuse(Rewriter& r, NodeId id) {
   return true;
 }
 
+// Q(DQ(a) + DQ(b)), Q(DQ(a) * DQ(b)); with a Relu between, which is no more than a floor for the bytes.
+bool FuseBinary(Rewriter& r, NodeId id) {
+  const auto q = QuantisationOf(r, id);
+  if (!q) return false;
+  NodeId p = r.SoleProducer(r.In(id, 0));
+  const bool relu = p != kNone && r.node(p).op == "Relu";
+  if (relu) p = r.SoleProducer(r.In(p, 0));
+  if (p == kNone || (r.node(p).op != "Add" && r.node(p).op != "Mul")) return false;
+  const auto a = Dequantised(r, r.In(p, 0)), b = Dequantised(r, r.In(p, 1));
+  if (!a || !b) return false;
+  Attrs attrs;
+  attrs.Set("op", r.node(p).op);
+  attrs.Set("a_scale", a->scale);
+  attrs.Set("a_zero_point", int64_t{a->zero});
+  attrs.Set("b_scale", b->scale);
+  attrs.Set("b_zero_point", int64_t{b->zero});
+  attrs.Set("y_scale", q->scale);
+  attrs.Set("y_zero_point", int64_t{q->zero});
+  const DType type = r.TypeOf(r.Out(id));
+  attrs.Set("output_dtype", static_cast<int64_t>(type));
+  if (!r.KernelExists("QuantizedBinary", attrs, {a->bytes, b->bytes})) return false;
+  ValueId y = r.Add("QuantizedBinary", {a->bytes, b->bytes}, attrs, p);
+  if (y == kNone) return false;
+  if (relu) {
+    std::vector<uint8_t> table(256);
+    for (int i = 0; i < 256; ++i) {
+      const int value = type == DType::kI8 ? static_cast<int8_t>(i) : i;
+      table[static_cast<size_t>(i)] = static_cast<uint8_t>(std::max(value, q->zero));
+    }
+    const Tensor bytes = Tensor::FromVector<uint8_t>(Shape{256}, table);
+    y = r.Add("ByteTable", {y, r.Constant("table", Tensor(type, Shape{256}, bytes.buffer()))}, {}, id);
+    if (y == kNone) return false;
+  }
+  r.Replace(r.Out(id), y);
+  return true;
+}
+
 }  // namespace
 
 Status QuantizedTables(Rewriter& r) {
-  return ApplyRules(r, {"QuantizeLinear"}, {Fuse});
+  TENON_RETURN_IF_ERROR(ApplyRules(r, {"QuantizeLinear"}, {Fuse}));
+  return ApplyRules(r, {"QuantizeLinear"}, {FuseBinary});
 }
 
 }  // namespace tenon::passes
