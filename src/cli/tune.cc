@@ -84,20 +84,10 @@ void Show(const guard::LoweringResult& result, const Context& context) {
   context.Say(Table(curve));
 }
 
-// Memory that a run needs, before and after.
-Result<Json> MemoryJson(const artifact::Program& before, const artifact::Program& after, guard::DataSet& data,
-                        const SessionOptions& options) {
-  Json memory;
-  for (const auto& [name, program] : {std::pair{"before", &before}, std::pair{"after", &after}}) {
-    artifact::Artifact artifact;
-    artifact.program = *program;
-    TENON_ASSIGN_OR_RETURN(const auto session, runtime::OpenArtifact(std::move(artifact), options));
-    TENON_ASSIGN_OR_RETURN(const guard::Sample sample, data.Load(0));
-    TENON_RETURN_IF_ERROR(session->Run(sample.inputs).status());
-    const MemoryReport m = session->memory();
-    memory[name] = {{"weights", m.weights}, {"packed", m.packed}, {"arena", m.arena}, {"charged", m.charged}};
-  }
-  return memory;
+// What a session holds after a run.
+Json MemoryJson(const Session& session) {
+  const MemoryReport m = session.memory();
+  return {{"weights", m.weights}, {"packed", m.packed}, {"arena", m.arena}, {"charged", m.charged}};
 }
 
 Status WriteReport(const std::string& path, const Json& document) {
@@ -121,12 +111,6 @@ struct Job {
   const compile::Variant& variant() const { return graph ? graph->variant : full; }
   const artifact::Program& program() const { return kernels ? kernels->program : variant().program; }
 };
-
-Result<std::unique_ptr<Session>> Open(const artifact::Program& program, const SessionOptions& options) {
-  artifact::Artifact artifact;
-  artifact.program = program;
-  return runtime::OpenArtifact(std::move(artifact), options);
-}
 
 Result<std::unique_ptr<guard::DataSet>> OpenData(const Options& options, const Session& session, const Context& context) {
   if (!options.data.empty()) {
@@ -195,16 +179,16 @@ Result<Json> Document(const Options& options, const Job& job) {
                    {"groups", {{"before", job.full.report.imported_ops}, {"after", CountAll(job.variant().report.ops)}}},
                    {"ops", Json::array()},
                    {"data", job.data->Describe()}};
-  TENON_ASSIGN_OR_RETURN(document["memory"], MemoryJson(job.full.program, job.program(), *job.data, options.model.session));
   if (job.graph) {
     document["drop"] = guard::ToJson(job.graph->held_out);
     document["ops"] = guard::OpsJson(*job.graph);
     document["guard"] = guard::GuardJson(*job.graph, job.judging);
   }
   if (job.kernels) document["kernels"] = KernelsJson(*job.kernels);
-  TENON_ASSIGN_OR_RETURN(const auto tuned, Open(job.program(), options.model.session));
+  TENON_ASSIGN_OR_RETURN(const auto tuned, runtime::OpenProgram(job.program(), options.model.session));
   const std::vector<size_t> sample{0};
   TENON_ASSIGN_OR_RETURN(const guard::Duel duel, guard::Race(*job.session, *tuned, *job.data, sample, 31, {}));
+  document["memory"] = {{"before", MemoryJson(*job.session)}, {"after", MemoryJson(*tuned)}};
   document["latency_ms"] = {{"before", duel.first_us / 1e3}, {"after", duel.second_us / 1e3}, {"noise", duel.noise}};
   return document;
 }
@@ -260,7 +244,7 @@ Status Run(Options& options, Context& context) {
   Job job;
   TENON_ASSIGN_OR_RETURN(job.variants, compile::Variants::Create(options.model.model, options.model.compile, team));
   TENON_ASSIGN_OR_RETURN(job.full, job.variants->Full());
-  TENON_ASSIGN_OR_RETURN(job.session, Open(job.full.program, options.model.session));
+  TENON_ASSIGN_OR_RETURN(job.session, runtime::OpenProgram(job.full.program, options.model.session));
   TENON_ASSIGN_OR_RETURN(job.data, OpenData(options, *job.session, context));
   const bool graph = options.stage != "kernel" && options.stage != "2";
   const bool kernel = options.stage != "graph" && options.stage != "1";

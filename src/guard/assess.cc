@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "guard/judge.h"
+#include "guard/statistics.h"
 
 namespace tenon::guard {
 namespace {
@@ -13,13 +14,6 @@ using Clock = std::chrono::steady_clock;
 
 double Us(Clock::duration d) {
   return std::chrono::duration<double, std::micro>(d).count();
-}
-
-double Median(std::vector<double> v) {
-  if (v.empty()) return 0;
-  const auto middle = v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2);
-  std::nth_element(v.begin(), middle, v.end());
-  return *middle;
 }
 
 // Sums of squares of one output over all samples.
@@ -130,13 +124,7 @@ Result<Duel> Race(Session& first, Session& second, DataSet& data, std::span<cons
       ratios.push_back(us[1] / us[0]);
     }
   }
-  Duel duel{Median(a), Median(b), 0};
-  const double middle = Median(ratios);
-  for (double& r : ratios) r = std::abs(r - middle);
-  // The standard error of a median of n, were they normal, is 1.25 sigma / sqrt(n), and sigma 1.48 median deviations.
-  const double error = 1.25 * 1.48 * Median(ratios) / std::sqrt(static_cast<double>(std::max<size_t>(ratios.size(), 1)));
-  duel.noise = middle > 0 ? 2 * error / middle : 0;
-  return duel;
+  return Duel{Median(std::move(a)), Median(std::move(b)), MedianNoise(std::move(ratios))};
 }
 
 }  // namespace tenon::guard

@@ -77,9 +77,7 @@ Result<std::vector<HostTensor>> Comparer::RunSlice(const Program& slice, const s
                                    [](const Dim& d) { return d.is_const() || d.symbol().has_value(); });
     if (!value.shape.has_rank() || !plain) value.shape = SymShape(Shape(std::span<const int64_t>(inputs[i].shape)));
   }
-  artifact::Artifact artifact;
-  artifact.program = std::move(program);
-  TENON_ASSIGN_OR_RETURN(const auto session, runtime::OpenArtifact(std::move(artifact), options_.session));
+  TENON_ASSIGN_OR_RETURN(const auto session, runtime::OpenProgram(std::move(program), options_.session));
   TENON_ASSIGN_OR_RETURN(const auto outputs, session->Run(inputs, options_.run));
   std::vector<HostTensor> copies;
   for (const HostTensor& t : outputs) copies.push_back(Copy(t));
@@ -105,9 +103,7 @@ Result<std::optional<Errors>> Comparer::OwnAgainstTruth(const std::vector<int>& 
 
 Status Comparer::PrepareReference(const Sample& sample) {
   if (reference_ == nullptr) {
-    artifact::Artifact artifact;
-    artifact.program = WithAllOutputs(WithReferenceKernels(program_));
-    TENON_ASSIGN_OR_RETURN(reference_, runtime::OpenArtifact(std::move(artifact), options_.session));
+    TENON_ASSIGN_OR_RETURN(reference_, runtime::OpenProgram(WithAllOutputs(WithReferenceKernels(program_)), options_.session));
   }
   if (reference_sample_ == &sample) return Status::Ok();
   TENON_ASSIGN_OR_RETURN(auto outputs, reference_->Run(sample.inputs, options_.run));

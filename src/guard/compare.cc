@@ -99,10 +99,8 @@ HostTensor ChannelsLast(const HostTensor& t, const std::string& name) {
 }
 
 // Constants stay readable although a session packs them: buffers that two programs hold are not given back.
-Result<std::unique_ptr<Session>> OpenProgram(const Program& program, const SessionOptions& options) {
-  artifact::Artifact artifact;
-  artifact.program = WithAllOutputs(program);
-  return runtime::OpenArtifact(std::move(artifact), options);
+Result<std::unique_ptr<Session>> OpenWithAllOutputs(const Program& program, const SessionOptions& options) {
+  return runtime::OpenProgram(WithAllOutputs(program), options);
 }
 
 }  // namespace
@@ -110,12 +108,10 @@ Result<std::unique_ptr<Session>> OpenProgram(const Program& program, const Sessi
 Result<std::unique_ptr<Comparer>> Comparer::Create(Program program, std::unique_ptr<Truth> truth, const CompareOptions& options) {
   std::unique_ptr<Comparer> comparer(new Comparer(std::move(program), std::move(truth), options));
   comparer->producers_ = Producers(comparer->program_);
-  TENON_ASSIGN_OR_RETURN(comparer->session_, OpenProgram(comparer->program_, options.session));
+  TENON_ASSIGN_OR_RETURN(comparer->session_, OpenWithAllOutputs(comparer->program_, options.session));
   const auto& steps = comparer->program_.steps;
   if (std::none_of(steps.begin(), steps.end(), IsRandom)) {
-    artifact::Artifact artifact;
-    artifact.program = comparer->program_;
-    TENON_ASSIGN_OR_RETURN(comparer->plain_, runtime::OpenArtifact(std::move(artifact), options.session));
+    TENON_ASSIGN_OR_RETURN(comparer->plain_, runtime::OpenProgram(comparer->program_, options.session));
   }
   return comparer;
 }

@@ -75,9 +75,7 @@ class Search {
   Result<Opened> Open(const passes::PrecisionPolicy& policy) const {
     Opened opened;
     TENON_ASSIGN_OR_RETURN(opened.variant, variants_.Make(policy));
-    artifact::Artifact artifact;
-    artifact.program = opened.variant.program;
-    TENON_ASSIGN_OR_RETURN(opened.session, runtime::OpenArtifact(std::move(artifact), o_.session));
+    TENON_ASSIGN_OR_RETURN(opened.session, runtime::OpenProgram(opened.variant.program, o_.session));
     return opened;
   }
 

@@ -111,9 +111,7 @@ class DumpTruth final : public Truth {
 
 Result<std::unique_ptr<Truth>> TruthFromProgram(const artifact::Program& program, const std::string& name,
                                                 const SessionOptions& options) {
-  artifact::Artifact artifact;
-  artifact.program = WithAllOutputs(program);
-  auto session = runtime::OpenArtifact(std::move(artifact), options);
+  auto session = runtime::OpenProgram(WithAllOutputs(program), options);
   if (!session.ok()) return std::move(session).TakeStatus().Within(name);
   std::map<std::string, std::string> steps;
   for (const artifact::Step& step : program.steps) {

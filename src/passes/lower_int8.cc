@@ -59,16 +59,7 @@ bool SetInputGrid(const Rewriter& r, ValueId x, const PrecisionPolicy& policy, A
 // A row other than the reference must serve it, or integers are no gain.
 ValueId AddFast(Rewriter& r, NodeId id, std::string_view op, const std::vector<ValueId>& inputs, const Attrs& attrs,
                 std::string* reason) {
-  ir::Node trial;
-  trial.inputs = inputs;
-  std::vector<View> storage;
-  const auto in = ops::InputInfos(r.graph(), trial, &storage);
-  std::vector<kernels::ValueInfo> out(1);
-  out[0].present = true;
-  if (kernels::InferShapes(op, {attrs, in, out}).ok()) {
-    const auto choice = kernels::ChooseRow({op, attrs, in, out, r.context().isa, 1});
-    if (choice.ok() && choice->row->name != "reference") return r.Add(op, inputs, attrs, id);
-  }
+  if (r.FastKernelExists(op, attrs, inputs)) return r.Add(op, inputs, attrs, id);
   *reason = fmt::format("no int8 kernel for this {}", r.node(id).op);
   return kNone;
 }

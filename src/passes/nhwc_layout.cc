@@ -330,15 +330,7 @@ constexpr Row kRows[] = {
 }  // namespace
 
 bool Layouts::FastKernelExists(std::string_view op, const Attrs& attrs, const std::vector<ValueId>& inputs) {
-  ir::Node node;
-  node.inputs = inputs;
-  std::vector<View> storage;
-  const auto in = ops::InputInfos(r_.graph(), node, &storage);
-  std::vector<kernels::ValueInfo> out(1);
-  out[0].present = true;
-  if (!kernels::InferShapes(op, {attrs, in, out}).ok()) return false;
-  const auto choice = kernels::ChooseRow({op, attrs, in, out, r_.context().isa, 1});
-  if (choice.ok() && choice->row->name != "reference") return true;
+  if (r_.FastKernelExists(op, attrs, inputs)) return true;
   r_.Refuse(fmt::format("no fast kernel for {} with channels last", op));
   return false;
 }

@@ -92,6 +92,18 @@ bool Rewriter::KernelExists(std::string_view op, const Attrs& attrs, const std::
   return false;
 }
 
+bool Rewriter::FastKernelExists(std::string_view op, const Attrs& attrs, const std::vector<ValueId>& inputs) const {
+  ir::Node node;
+  node.inputs = inputs;
+  std::vector<View> storage;
+  const auto in = ops::InputInfos(graph_, node, &storage);
+  std::vector<kernels::ValueInfo> out(1);
+  out[0].present = true;
+  if (!kernels::InferShapes(op, {attrs, in, out}).ok()) return false;
+  const auto choice = kernels::ChooseRow({op, attrs, in, out, context_.isa, 1});
+  return choice.ok() && choice->row->name != "reference";
+}
+
 ValueId Rewriter::Ints(const std::string& hint, const std::vector<int64_t>& values) {
   return Constant(hint, Tensor::FromVector<int64_t>({static_cast<int64_t>(values.size())}, values));
 }

@@ -59,6 +59,8 @@ class Rewriter {
   std::optional<std::pair<ValueId, ValueId>> SplitConst(NodeId id) const;
   /// Whether a kernel serves the operator with these inputs; counts a refusal otherwise.
   bool KernelExists(std::string_view op, const Attrs& attrs, const std::vector<ValueId>& inputs);
+  /// Whether one other than the reference does; counts nothing.
+  bool FastKernelExists(std::string_view op, const Attrs& attrs, const std::vector<ValueId>& inputs) const;
 
   // Edits.
   /// A constant; small helpers keep rules short.

@@ -41,6 +41,31 @@ void FillInfo(const ProgramValue& v, bool is_input, View* view, ValueInfo* info)
   }
 }
 
+// What a kernel is told of a step before a run.
+struct StepInfos {
+  std::vector<View> views;
+  std::vector<ValueInfo> in;
+  std::vector<ValueInfo> out;
+
+  // The rule also checks arity and attributes, so that a program from a file cannot reach a kernel with nonsense.
+  Status Fill(const Program& program, const Step& step) {
+    views.resize(step.inputs.size());
+    in.resize(step.inputs.size());
+    out.resize(step.outputs.size());
+    for (size_t i = 0; i < in.size(); ++i) {
+      if (step.inputs[i] == kAbsent) continue;
+      const bool is_input = std::find(program.inputs.begin(), program.inputs.end(), step.inputs[i]) != program.inputs.end();
+      FillInfo(program.values[static_cast<size_t>(step.inputs[i])], is_input, &views[i], &in[i]);
+    }
+    DeclareOutputs(program, step, out);
+    return kernels::InferShapes(step.op, {step.attrs, in, out});
+  }
+
+  kernels::Problem ProblemOn(const Step& step, const hw::Machine& machine) const {
+    return {step.op, step.attrs, in, out, machine.isa, machine.team.size()};
+  }
+};
+
 class Preparer {
  public:
   Preparer(const Program& program, hw::Machine& machine, int max_cached_shapes)
@@ -110,29 +135,19 @@ class Preparer {
     out->step = &step;
     out->op = kernels::FindOp(step.op);
     if (out->op == nullptr) return Unsupported("operator {} is not supported", step.op);
-    std::vector<View> views(step.inputs.size());
-    std::vector<ValueInfo> in(step.inputs.size());
-    std::vector<ValueInfo> produced(step.outputs.size());
-    for (size_t i = 0; i < in.size(); ++i) {
-      if (step.inputs[i] == kAbsent) continue;
-      const bool is_input = std::find(program_.inputs.begin(), program_.inputs.end(), step.inputs[i]) != program_.inputs.end();
-      FillInfo(program_.values[static_cast<size_t>(step.inputs[i])], is_input, &views[i], &in[i]);
-    }
-    DeclareOutputs(program_, step, produced);
-    // The rule also checks arity and attributes, so that a program from a file cannot reach a kernel with nonsense.
-    TENON_RETURN_IF_ERROR(kernels::InferShapes(step.op, {step.attrs, in, produced}));
-    const kernels::Problem problem{step.op, step.attrs, in, produced, machine_.isa, machine_.team.size()};
+    StepInfos infos;
+    TENON_RETURN_IF_ERROR(infos.Fill(program_, step));
+    const kernels::Problem problem = infos.ProblemOn(step, machine_);
     // A kernel that was chosen on another machine may not serve on this one; then the default does.
     auto wished = kernels::ChooseRow(problem, step.kernel);
     if (!wished.ok() && !step.kernel.empty()) wished = kernels::ChooseRow(problem);
     TENON_ASSIGN_OR_RETURN(kernels::Choice choice, std::move(wished));
     out->row = choice.row;
     out->refused = std::move(choice.refused);
-    out->alternatives = kernels::OtherRows(problem, *choice.row);
     TENON_ASSIGN_OR_RETURN(out->kernel, choice.row->make(problem));
     TENON_RETURN_IF_ERROR(machine_.budget.Charge(out->kernel->PackedBytes(), "packed weights"));
-    for (size_t i = 0; i < in.size(); ++i) {
-      const bool sole = in[i].data != nullptr && readers_[static_cast<size_t>(step.inputs[i])] == 1;
+    for (size_t i = 0; i < infos.in.size(); ++i) {
+      const bool sole = infos.in[i].data != nullptr && readers_[static_cast<size_t>(step.inputs[i])] == 1;
       if (sole && out->kernel->ConsumedConstant(i)) GiveBack(program_.values[static_cast<size_t>(step.inputs[i])].constant);
     }
     return Status::Ok();
@@ -154,6 +169,12 @@ class Preparer {
 
 Result<Prepared> Prepare(const Program& program, hw::Machine& machine, int max_cached_shapes) {
   return Preparer(program, machine, max_cached_shapes).Run();
+}
+
+std::vector<std::string_view> Alternatives(const Program& program, const PreparedStep& step, const hw::Machine& machine) {
+  StepInfos infos;
+  if (step.row == nullptr || !infos.Fill(program, *step.step).ok()) return {};
+  return kernels::OtherRows(infos.ProblemOn(*step.step, machine), *step.row);
 }
 
 }  // namespace tenon::runtime

@@ -20,7 +20,6 @@ struct PreparedStep {
   const kernels::Row* row = nullptr;
   std::unique_ptr<const kernels::Kernel> kernel;
   std::vector<std::pair<std::string_view, kernels::Refusal>> refused;
-  std::vector<std::string_view> alternatives;       ///< rows after the chosen one that would serve too
   std::vector<std::unique_ptr<Executor>> bodies;    ///< control flow only; null for a branch of an If in `unfit`
   std::vector<Status> unfit;                        ///< per body: why it cannot run with the shapes it would get
 
@@ -40,6 +39,11 @@ Result<Prepared> Prepare(const artifact::Program& program, hw::Machine& machine,
 /// What a shape rule is told of a step's outputs: which are wanted, and which are declared to be sequences (some rules cannot
 /// tell from their inputs).
 void DeclareOutputs(const artifact::Program& program, const artifact::Step& step, std::span<kernels::ValueInfo> infos);
+
+/// Names of the rows after the chosen one that would serve the step on this machine too. Asked by those who choose kernels, not
+/// in opening a model.
+std::vector<std::string_view> Alternatives(const artifact::Program& program, const PreparedStep& step,
+                                           const hw::Machine& machine);
 
 /// "step 'name' (Op)" for messages.
 std::string Describe(const artifact::Step& step);

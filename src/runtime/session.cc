@@ -176,7 +176,7 @@ class ModelSession final : public Session {
 
   std::vector<KernelReport> kernels() const override {
     std::vector<KernelReport> reports;
-    Collect(*executor_, &reports);
+    Collect(*executor_, *machine_, &reports);
     return reports;
   }
 
@@ -191,18 +191,19 @@ class ModelSession final : public Session {
     return &p.values[static_cast<size_t>(step.outputs[0])];
   }
 
-  static void Collect(const Executor& executor, std::vector<KernelReport>* reports) {
+  static void Collect(const Executor& executor, const hw::Machine& machine, std::vector<KernelReport>* reports) {
     for (const auto& step : executor.prepared().steps) {
       KernelReport r;
       r.node = step.step->name;
       r.op = step.step->op;
       if (step.row != nullptr && !step.op->is_view) r.kernel = step.row->name;
       if (const artifact::ProgramValue* v = PrecisionValue(executor.program(), *step.step)) r.precision = DTypeName(v->dtype);
-      r.alternatives.assign(step.alternatives.begin(), step.alternatives.end());
+      const auto others = runtime::Alternatives(executor.program(), step, machine);
+      r.alternatives.assign(others.begin(), others.end());
       for (const auto& [name, reason] : step.refused) r.refused.emplace_back(name, reason);
       reports->push_back(std::move(r));
       for (const auto& body : step.bodies) {
-        if (body != nullptr) Collect(*body, reports);
+        if (body != nullptr) Collect(*body, machine, reports);
       }
     }
   }
@@ -350,6 +351,12 @@ Result<std::unique_ptr<Session>> OpenArtifact(artifact::Artifact artifact, const
   auto session = std::make_unique<ModelSession>(std::move(artifact), std::move(machine));
   TENON_RETURN_IF_ERROR(session->Prepare(options.max_cached_shapes));
   return std::unique_ptr<Session>(std::move(session));
+}
+
+Result<std::unique_ptr<Session>> OpenProgram(artifact::Program program, const SessionOptions& options) {
+  artifact::Artifact artifact;
+  artifact.program = std::move(program);
+  return OpenArtifact(std::move(artifact), options);
 }
 
 }  // namespace runtime

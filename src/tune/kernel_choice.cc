@@ -6,6 +6,7 @@
 #include <map>
 
 #include "guard/assess.h"
+#include "guard/statistics.h"
 #include "runtime/open.h"
 
 namespace tenon::tune {
@@ -15,13 +16,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr double kLeastGain = 0.03;   // of the operator's time
 constexpr int kRaceRounds = 21;
-
-double Median(std::vector<double> v) {
-  if (v.empty()) return 0;
-  const auto middle = v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2);
-  std::nth_element(v.begin(), middle, v.end());
-  return *middle;
-}
 
 std::string Key(std::string_view name, std::string_view op, std::string_view shapes) {
   return fmt::format("{}|{}|{}", name, op, shapes);
@@ -65,9 +59,7 @@ struct Contender {
 Result<std::unique_ptr<Contender>> Enter(artifact::Program program, const SessionOptions& options) {
   auto c = std::make_unique<Contender>();
   c->program = std::move(program);
-  artifact::Artifact artifact;
-  artifact.program = c->program;
-  TENON_ASSIGN_OR_RETURN(c->session, runtime::OpenArtifact(std::move(artifact), options));
+  TENON_ASSIGN_OR_RETURN(c->session, runtime::OpenProgram(c->program, options));
   return c;
 }
 
@@ -172,11 +164,11 @@ class Tuner {
   void Decide() {
     for (const auto& [key, first] : contenders_[0]->times.rows()) {
       if (first.kernel.empty() || first.us.size() < 3) continue;
-      KernelDecision d{first.node, first.op, first.shapes, {{first.kernel, Median(first.us)}}, first.kernel};
+      KernelDecision d{first.node, first.op, first.shapes, {{first.kernel, guard::Median(first.us)}}, first.kernel};
       for (size_t k = 1; k < contenders_.size(); ++k) {
         const auto it = contenders_[k]->times.rows().find(key);
         if (it == contenders_[k]->times.rows().end() || it->second.kernel == first.kernel || it->second.us.empty()) continue;
-        const double us = Median(it->second.us);
+        const double us = guard::Median(it->second.us);
         d.candidates.push_back({it->second.kernel, us});
         const double noise = Noise(first.us, it->second.us);
         const double best = BestOf(d);
@@ -205,14 +197,11 @@ class Tuner {
     return d.candidates[0].us;
   }
 
-  // Twice the standard error of the ratio of two medians over the same rounds.
+  // Of the ratio of the two over the same rounds.
   static double Noise(const std::vector<double>& a, const std::vector<double>& b) {
     std::vector<double> ratios;
     for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) ratios.push_back(b[i] / std::max(a[i], 1e-9));
-    const double middle = Median(ratios);
-    const auto n = static_cast<double>(std::max<size_t>(ratios.size(), 1));
-    for (double& r : ratios) r = std::abs(r - middle);
-    return middle > 0 ? 2 * 1.25 * 1.48 * Median(ratios) / std::sqrt(n) / middle : 1;
+    return guard::MedianNoise(std::move(ratios));
   }
 
   // The whole model, with all winners, against the one without.

@@ -5,13 +5,11 @@
 #include "kernels/gemm/bf16.h"
 #include "kernels/gemm/rows.h"
 #include "kernels/matmul/matmul.h"
+#include "kernels/matmul/transpose_a.h"
 #include "kernels/refusals.h"
 
 namespace tenon::kernels::matmul {
 namespace {
-
-// Elements that are worth another thread when packing or copying.
-constexpr int64_t kCopyGrain = 16 * 1024;
 
 bool IsF32(const View& v) {
   return v.dtype == DType::kF32;
@@ -201,19 +199,6 @@ class Bf16 final : public Kernel {
     const int64_t each = std::max<int64_t>(1, gemm::Bf16PanelElements(g.k));
     team.ParallelFor(gemm::Bf16Panels(g.n), std::max<int64_t>(1, kCopyGrain / each), [&](int64_t p0, int64_t p1, int) {
       gemm::PackBf16(kernels_, b, g.k, g.n, params_.trans_b ? 1 : g.n, params_.trans_b ? g.k : 1, to, p0, p1);
-    });
-  }
-
-  template <typename T>
-  static void TransposeA(const T* a, const Geometry& g, T* to, hw::Team& team) {
-    team.ParallelFor(g.m, std::max<int64_t>(16, kCopyGrain / std::max<int64_t>(1, g.k)), [&](int64_t m0, int64_t m1, int) {
-      constexpr int64_t kBlock = 16;
-      for (int64_t k0 = 0; k0 < g.k; k0 += kBlock) {
-        const int64_t k1 = std::min(g.k, k0 + kBlock);
-        for (int64_t m = m0; m < m1; ++m) {
-          for (int64_t k = k0; k < k1; ++k) to[m * g.k + k] = a[k * g.m + m];
-        }
-      }
     });
   }
 

@@ -4,13 +4,11 @@
 #include "base/dtype.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/matmul/matmul.h"
+#include "kernels/matmul/transpose_a.h"
 #include "kernels/refusals.h"
 
 namespace tenon::kernels::matmul {
 namespace {
-
-// Elements that are worth another thread when packing or copying.
-constexpr int64_t kCopyGrain = 16 * 1024;
 
 struct State final : ShapeState {
   Geometry g;
@@ -153,7 +151,9 @@ class Fast final : public Kernel {
       product.c = args.out[0].Data<float>() + i * g.m * g.n;
       if (residual != nullptr) product.residual = residual + i * g.m * g.n;
       if (params_.trans_a) {
-        product.a = TransposeA(product.a, g, scratch + s.pack_floats, team);
+        float* rows = scratch + s.pack_floats;
+        TransposeA(product.a, g, rows, team);
+        product.a = rows;
       }
       if (packed_ != nullptr) {
         product.b = static_cast<const float*>(packed_->data()) + ib * gemm::PackedFloats(kernels_, g.k, g.n);
@@ -175,19 +175,6 @@ class Fast final : public Kernel {
     team.ParallelFor(panels.count, std::max<int64_t>(1, kCopyGrain / each), [&](int64_t p0, int64_t p1, int) {
       gemm::PackPanels(kernels_, b, g.k, g.n, params_.trans_b ? 1 : g.n, params_.trans_b ? g.k : 1, params_.alpha, to, p0, p1);
     });
-  }
-
-  static const float* TransposeA(const float* a, const Geometry& g, float* to, hw::Team& team) {
-    team.ParallelFor(g.m, std::max<int64_t>(16, kCopyGrain / std::max<int64_t>(1, g.k)), [&](int64_t m0, int64_t m1, int) {
-      constexpr int64_t kBlock = 16;
-      for (int64_t k0 = 0; k0 < g.k; k0 += kBlock) {
-        const int64_t k1 = std::min(g.k, k0 + kBlock);
-        for (int64_t m = m0; m < m1; ++m) {
-          for (int64_t k = k0; k < k1; ++k) to[m * g.k + k] = a[k * g.m + m];
-        }
-      }
-    });
-    return to;
   }
 
   Params params_;
