@@ -26,6 +26,11 @@ endif()
 if(TENON_SANITIZE)
   target_compile_options(tenon_flags INTERFACE -fsanitize=${TENON_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(tenon_flags INTERFACE -fsanitize=${TENON_SANITIZE})
+  if(TENON_SANITIZE MATCHES "address,undefined" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # GCC takes twice as long to compile a check of every access for null, alignment and extent. AddressSanitizer finds what is
+    # null or out of bounds; the preset "ubsan" has all of them.
+    target_compile_options(tenon_flags INTERFACE -fno-sanitize=null,alignment,object-size,vptr)
+  endif()
 endif()
 
 function(tenon_library folder)
