@@ -52,6 +52,42 @@ TEST(ConvAffine, KeepsWhatWouldBeWrong) {
   EXPECT_EQ(CountOps(o.graph), 2);
 }
 
+TEST(PadConvFusion, ZerosAroundPictures) {
+  for (const char* body :
+       {"p = Pad(x, pads)\n y = Conv(p, w) {pads=[0, 1, 1, 0]}", "p = Pad(x, two, zero, axes)\n y = Conv(p, w) {strides=[2, 1]}",
+        "p = Pad(x, pads, zero)\n y = Conv(p, w, b) {auto_pad=\"VALID\", dilations=[2, 1]}"}) {
+    const std::string head = R"(graph g(x: float32[n,1,5,4]) -> (y) {
+    w: float32[2,1,2,3] = const [1, 2, -3, 4, 5, 0.5, 7, -8, 0.25, 1, 2, 3]
+    b: float32[2] = const [0.5, -1]
+    zero: float32[] = const [0]
+    pads: int64[8] = const [0, 0, 1, 2, 0, 0, 3, 0]
+    two: int64[4] = const [1, 2, 3, 0]
+    axes: int64[2] = const [-2, 3]
+)";
+    const Outcome o = Optimise(head + body + "}", {"PadConvFusion"});
+    EXPECT_EQ(CountOps(o.graph), 1) << ir::Print(o.graph);
+    EXPECT_LT(o.difference, 1e-6) << body;
+  }
+}
+
+TEST(PadConvFusion, KeepsOtherPads) {
+  for (const char* body :
+       {"p = Pad(x, pads, one)", "p = Pad(x, pads) {mode=\"edge\"}", "p = Pad(x, channels)", "p = Pad(x, cut)"}) {
+    const std::string head = R"(graph g(x: float32[n,1,5,4]) -> (y) {
+    w: float32[2,1,2,3] = const [1, 2, -3, 4, 5, 0.5, 7, -8, 0.25, 1, 2, 3]
+    v: float32[2,2,2,3] = const [1, 2, -3, 4, 5, 0.5, 7, -8, 0.25, 1, 2, 3, 1, 2, -3, 4, 5, 0.5, 7, -8, 0.25, 1, 2, 3]
+    one: float32[] = const [1]
+    pads: int64[8] = const [0, 0, 1, 2, 0, 0, 3, 0]
+    channels: int64[8] = const [0, 1, 0, 0, 0, 0, 0, 0]
+    cut: int64[8] = const [0, 0, -1, 0, 0, 0, 0, 0]
+)";
+    const std::string conv =
+        std::string(body).find("channels") == std::string::npos ? "\n y = Conv(p, w)}" : "\n y = Conv(p, v)}";
+    const Outcome o = Optimise(head + body + conv, {"PadConvFusion"});
+    EXPECT_EQ(CountOps(o.graph), 2) << ir::Print(o.graph);
+  }
+}
+
 // G01 for this family: the convolution's own result is an output as well.
 TEST(FieldCase, G01ConvAffine) {
   const Outcome o = Optimise(R"(graph g(x: float32[1,1,4,4]) -> (a, y) {

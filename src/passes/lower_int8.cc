@@ -42,18 +42,28 @@ bool IsF32Constant(const Rewriter& r, ValueId v, int rank) {
   return v != kNone && r.IsConst(v) && r.TypeOf(v) == DType::kF32 && r.RankOf(v) == rank;
 }
 
-// uint8 with a zero point, the range widened to have 0 in it, as quantisers do.
-bool SetInputGrid(const Rewriter& r, ValueId x, const PrecisionPolicy& policy, Attrs* attrs) {
-  const auto range = policy.ranges.find(r.value(x).name);
-  if (range == policy.ranges.end()) return false;
-  const float low = std::min(range->second.first, 0.0F);
-  const float high = std::max(range->second.second, 0.0F);
-  if (!std::isfinite(low) || !std::isfinite(high)) return false;
-  const float scale = high > low ? (high - low) / 255.0F : 1.0F;
-  attrs->Set("x_scale", scale);
-  attrs->Set("x_zero_point", static_cast<int64_t>(std::clamp(std::nearbyint(-low / scale), 0.0F, 255.0F)));
-  attrs->Set("x_dtype", static_cast<int64_t>(DType::kU8));
-  return true;
+bool IsConv(std::string_view op) {
+  return op == "Conv" || op == "FusedConv";
+}
+
+void SetOutput(const Int8Request& request, Attrs* attrs) {
+  attrs->Set("output_dtype", static_cast<int64_t>(request.output));
+  if (request.output != DType::kU8) return;
+  attrs->Set("y_scale", request.grid.scale);
+  attrs->Set("y_zero_point", request.grid.zero);
+}
+
+// The bytes of `v` with their grid as attributes, or `v`.
+ValueId Operand(ValueId v, const char* scale, const char* zero, const BytesOf& bytes, Attrs* attrs) {
+  const auto it = bytes.find(v);
+  if (it == bytes.end()) return v;
+  attrs->Set(scale, it->second.grid.scale);
+  attrs->Set(zero, it->second.grid.zero);
+  return it->second.value;
+}
+
+ValueId Residual(ValueId v, const BytesOf& bytes, Attrs* attrs) {
+  return Operand(v, "residual_scale", "residual_zero_point", bytes, attrs);
 }
 
 // A row other than the reference must serve it, or integers are no gain.
@@ -64,7 +74,7 @@ ValueId AddFast(Rewriter& r, NodeId id, std::string_view op, const std::vector<V
   return kNone;
 }
 
-ValueId AddMatMul(Rewriter& r, NodeId id, DType output, std::string* reason) {
+ValueId AddMatMul(Rewriter& r, NodeId id, const BytesOf& bytes, const Int8Request& request, std::string* reason) {
   const ir::Node& n = r.node(id);
   const bool fused = n.op == "FusedMatMul";
   const ValueId b = r.In(id, 1);
@@ -83,14 +93,19 @@ ValueId AddMatMul(Rewriter& r, NodeId id, DType output, std::string* reason) {
   Attrs attrs = n.attrs;
   attrs.Erase("alpha");
   attrs.Erase("transA");
-  attrs.Set("dynamic", int64_t{1});
-  attrs.Set("output_dtype", static_cast<int64_t>(output));
-  std::vector<ValueId> inputs{r.In(id, 0), w.bytes, w.scales};
-  for (size_t i : {size_t{2}, size_t{3}}) inputs.push_back(fused ? r.In(id, i) : kNone);
+  SetOutput(request, &attrs);
+  const ValueId x = Operand(r.In(id, 0), "x_scale", "x_zero_point", bytes, &attrs);
+  if (x == r.In(id, 0)) attrs.Set("dynamic", int64_t{1});
+  std::vector<ValueId> inputs{x, w.bytes, w.scales, kNone, kNone};
+  if (fused) {
+    inputs[3] = r.In(id, 2);
+    inputs[4] = Residual(r.In(id, 3), bytes, &attrs);
+  }
   return AddFast(r, id, "QuantizedMatMul", inputs, attrs, reason);
 }
 
-ValueId AddConv(Rewriter& r, NodeId id, const PrecisionPolicy& policy, DType output, std::string* reason) {
+ValueId AddConv(Rewriter& r, NodeId id, const PrecisionPolicy& policy, const BytesOf& bytes, const Int8Request& request,
+                std::string* reason) {
   const ir::Node& n = r.node(id);
   const ValueId weights = r.In(id, 1);
   Attrs attrs = n.attrs;
@@ -98,9 +113,16 @@ ValueId AddConv(Rewriter& r, NodeId id, const PrecisionPolicy& policy, DType out
     *reason = "int8 needs constant weights";
     return kNone;
   }
-  if (!SetInputGrid(r, r.In(id, 0), policy, &attrs)) {
-    *reason = "no range of the input was measured";
-    return kNone;
+  const ValueId x = Operand(r.In(id, 0), "x_scale", "x_zero_point", bytes, &attrs);
+  if (x == r.In(id, 0)) {
+    const auto grid = GridOf(r, x, policy);
+    if (!grid) {
+      *reason = "no range of the input was measured";
+      return kNone;
+    }
+    attrs.Set("x_scale", grid->scale);
+    attrs.Set("x_zero_point", grid->zero);
+    attrs.Set("x_dtype", static_cast<int64_t>(DType::kU8));
   }
   const Shape& shape = r.value(weights).constant.shape();
   const Weights w = Quantize(r, weights, 1, shape[0], shape.Product(1, shape.rank()), 1);
@@ -108,16 +130,33 @@ ValueId AddConv(Rewriter& r, NodeId id, const PrecisionPolicy& policy, DType out
     *reason = "weights are not finite";
     return kNone;
   }
-  attrs.Set("output_dtype", static_cast<int64_t>(output));
-  return AddFast(r, id, "QuantizedConv", {r.In(id, 0), w.bytes, w.scales, r.In(id, 2), r.In(id, 3)}, attrs, reason);
+  SetOutput(request, &attrs);
+  const ValueId residual = Residual(r.In(id, 3), bytes, &attrs);
+  return AddFast(r, id, "QuantizedConv", {x, w.bytes, w.scales, r.In(id, 2), residual}, attrs, reason);
 }
 
 }  // namespace
 
-ValueId AddInt8(Rewriter& r, NodeId id, const PrecisionPolicy& policy, DType output, std::string* reason) {
+std::optional<ByteGrid> GridOf(const Rewriter& r, ValueId v, const PrecisionPolicy& policy) {
+  const auto range = policy.ranges.find(r.value(v).name);
+  if (range == policy.ranges.end()) return std::nullopt;
+  const float low = std::min(range->second.first, 0.0F);
+  const float high = std::max(range->second.second, 0.0F);
+  if (!std::isfinite(low) || !std::isfinite(high)) return std::nullopt;
+  const float scale = high > low ? (high - low) / 255.0F : 1.0F;
+  return ByteGrid{scale, static_cast<int64_t>(std::clamp(std::nearbyint(-low / scale), 0.0F, 255.0F))};
+}
+
+bool ReadsBytes(const Rewriter& r, NodeId id, size_t i) {
   const std::string& op = r.node(id).op;
-  if (op == "MatMul" || op == "FusedMatMul") return AddMatMul(r, id, output, reason);
-  if (op == "Conv" || op == "FusedConv") return AddConv(r, id, policy, output, reason);
+  return IsConv(op) ? i == 0 || i == 3 : op == "FusedMatMul" && i == 3;
+}
+
+ValueId AddInt8(Rewriter& r, NodeId id, const PrecisionPolicy& policy, const BytesOf& bytes, const Int8Request& request,
+                std::string* reason) {
+  const std::string& op = r.node(id).op;
+  if (op == "MatMul" || op == "FusedMatMul") return AddMatMul(r, id, bytes, request, reason);
+  if (IsConv(op)) return AddConv(r, id, policy, bytes, request, reason);
   *reason = fmt::format("{} is not computed in int8", op);
   return kNone;
 }

@@ -62,7 +62,7 @@ class Lowering {
     for (NodeId id : order_) kind_[Index(id)] = Classify(id);
     if (!policy_.isolated) KeepGreyBetweenLowered();
     for (NodeId id : order_) {
-      if (kind_[Index(id)] != Kind::kFull) Lower(id);
+      if (!PoolBytes(id) && kind_[Index(id)] != Kind::kFull) Lower(id);
     }
     for (ValueId back : backs_) r_.EraseIfUnused(r_.value(back).producer);
     return Status::Ok();
@@ -230,16 +230,45 @@ class Lowering {
     return false;
   }
 
+  // The grid of the result when every reader takes bytes of it: integer operators, and pools of the largest before these.
+  std::optional<ByteGrid> PassesBytes(ValueId v) const {
+    const ir::Value& value = r_.value(v);
+    if (policy_.isolated || r_.graph().IsOutput(v) || value.consumers.empty()) return std::nullopt;
+    std::optional<ByteGrid> grid;
+    for (NodeId c : value.consumers) {
+      if (Index(c) >= kind_.size()) return std::nullopt;
+      const ir::Node& n = r_.node(c);
+      if (n.op == "MaxPool" && n.outputs.size() == 1 && value.consumers.size() == 1) return PassesBytes(n.outputs[0]);
+      if (kind_[Index(c)] != Kind::kInteger) return std::nullopt;
+      for (size_t i = 0; i < n.inputs.size(); ++i) {
+        if (n.inputs[i] == v && !ReadsBytes(r_, c, i)) return std::nullopt;
+      }
+      if (!grid && n.inputs[0] == v) grid = GridOf(r_, v, policy_);
+    }
+    return grid;
+  }
+
   void LowerToInteger(NodeId id) {
     const std::string name = r_.node(id).name;
     const std::string op = r_.node(id).op;
     const ValueId full = r_.Out(id);
     std::string reason;
-    const DType output = ReadLowered(id) && !ReadByIntegers(id) ? DType::kBF16 : DType::kF32;
-    const ValueId y = AddInt8(r_, id, policy_, output, &reason);
+    Int8Request request;
+    ValueId y = kNone;
+    if (const auto grid = PassesBytes(full)) {
+      request = {DType::kU8, *grid};
+      y = AddInt8(r_, id, policy_, bytes_, request, &reason);
+    }
+    if (y == kNone) {
+      request = {ReadLowered(id) && !ReadByIntegers(id) ? DType::kBF16 : DType::kF32, {}};
+      y = AddInt8(r_, id, policy_, bytes_, request, &reason);
+    }
     if (y != kNone) {
       outcome_->lowered.push_back({name, op, r_.value(full).name, DType::kI8, true});
-      Define(full, y, id);
+      if (request.output == DType::kU8)
+        DefineBytes(full, {y, request.grid}, id);
+      else
+        Define(full, y, id);
       return;
     }
     // Next best.
@@ -248,6 +277,20 @@ class Lowering {
     if (policy_.bf16) return;
     r_.Refuse(reason);
     outcome_->refused.push_back({name, op, reason});
+  }
+
+  // The largest of bytes is the byte of the largest.
+  bool PoolBytes(NodeId id) {
+    const ir::Node& n = r_.node(id);
+    if (n.op != "MaxPool" || n.outputs.size() != 1) return false;
+    const auto it = bytes_.find(n.inputs[0]);
+    if (it == bytes_.end()) return false;
+    const ByteGrid grid = it->second.grid;
+    const ValueId full = r_.Out(id);
+    const ValueId y = r_.Add("MaxPool", {it->second.value}, n.attrs, id);
+    if (y == kNone) return false;
+    DefineBytes(full, {y, grid}, id);
+    return true;
   }
 
   void Lower(NodeId id) {
@@ -293,12 +336,31 @@ class Lowering {
     backs_.push_back(back);
   }
 
+  // `full` is what `bytes` say; who cannot read bytes reads them through DequantizeLinear.
+  void DefineBytes(ValueId full, const Bytes& bytes, NodeId origin) {
+    auto scale = Tensor::Allocate(DType::kF32, Shape({}));
+    auto zero = Tensor::Allocate(DType::kU8, Shape({}));
+    CHECK(scale.ok() && zero.ok());
+    *scale->MutableData<float>() = bytes.grid.scale;
+    *zero->MutableData<uint8_t>() = static_cast<uint8_t>(bytes.grid.zero);
+    const std::string& name = r_.value(full).name;
+    const ValueId s = r_.Constant(name + "_scale", *std::move(scale));
+    const ValueId z = r_.Constant(name + "_zero_point", *std::move(zero));
+    const ValueId back = r_.Add("DequantizeLinear", {bytes.value, s, z}, {}, origin);
+    CHECK(back != kNone);
+    r_.Replace(full, back);
+    r_.patch().NameAfter(bytes.value, back, "u8");
+    bytes_[back] = bytes;
+    backs_.push_back(back);
+  }
+
   Rewriter& r_;
   const PrecisionPolicy& policy_;
   PrecisionOutcome* outcome_;
   std::vector<NodeId> order_;
   std::vector<Kind> kind_;
   std::unordered_map<ValueId, ValueId> low_;
+  BytesOf bytes_;
   std::vector<ValueId> backs_;
   std::deque<View> lowered_views_;
 };

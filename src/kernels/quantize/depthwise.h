@@ -25,8 +25,30 @@ struct DepthwiseStrip {
 
 using DepthwiseFunction = void (*)(const DepthwiseStrip&);
 
+/// The same for windows of one plane whose weights are int8 and whose x is unsigned, four rows of a window in one step:
+/// w holds [channel block][group of four rows][column][quad][64 bytes]. Byte 16*l + 4*i + t of quad q is the weight of row t of
+/// the group and channel 16*l + 4*q + i of the block: in the order in which unpacking four rows of bytes leaves them.
+struct DepthwiseColumns {
+  const uint8_t* x;          ///< the first pixel under the first row and column
+  int64_t pixel_step;        ///< 1 or 2 columns
+  int64_t row_step;          ///< between rows of the window
+  int64_t column_step;
+  int rows;
+  const int8_t* w;           ///< of the first channel block
+  int64_t channels;
+  int64_t pixels;
+  int32_t* sums;             ///< rows of `channels` rounded up to kColumnsBlock
+  int64_t sums_step;
+};
+
+inline constexpr int kColumnsBlock = 64;   ///< channels of a block; absent ones weigh 0
+
+/// What serves windows of `columns` (3 or 5), taken `stride` (1 or 2) columns apart; nullptr for others.
+using ColumnsFunction = void (*)(const DepthwiseColumns&);
+
 void DepthwiseInt8Portable(const DepthwiseStrip& s);
 #if defined(__x86_64__)
+ColumnsFunction ColumnsInt8Avx512Vnni(int64_t columns, int64_t stride);
 void DepthwiseInt8Avx2(const DepthwiseStrip& s);
 void DepthwiseInt8Avx512Vnni(const DepthwiseStrip& s);
 #endif

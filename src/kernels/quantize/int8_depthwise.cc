@@ -28,6 +28,14 @@ DepthwiseFunction Select(hw::IsaMask isa) {
   return DepthwiseInt8Portable;
 }
 
+ColumnsFunction SelectColumns(hw::IsaMask isa, int64_t columns, int64_t stride) {
+#if defined(__x86_64__)
+  if (hw::Covers(isa, hw::kAvx2 | hw::kAvx512 | hw::kAvx512Vnni)) return ColumnsInt8Avx512Vnni(columns, stride);
+#endif
+  (void)isa, (void)columns, (void)stride;
+  return nullptr;
+}
+
 struct State final : ShapeState {
   conv::Geometry g;
   conv::Plane plane;   // with the picture as its input
@@ -62,6 +70,7 @@ class Int8Depthwise final : public Kernel {
     }
     const int64_t step = RoundUp(channels_, kDepthwiseLanes);
     packed_.assign(static_cast<size_t>(step * taps_), 0);
+    bool bytes = true;
     sums_.assign(static_cast<size_t>(channels_), 0);
     for (int64_t c = 0; c < channels_; ++c) {
       const int32_t zb = zero.present() ? LoadInt(zero.dtype, zero.data, zero.num_elements() == 1 ? 0 : c) : 0;
@@ -69,8 +78,10 @@ class Int8Depthwise final : public Kernel {
         const int32_t v = LoadInt(w.dtype, w.data, c * taps_ + t) - zb;
         packed_[static_cast<size_t>(t * step + c)] = v & 0xFFFF;
         sums_[static_cast<size_t>(c)] += v;
+        bytes = bytes && v >= -128 && v <= 127;
       }
     }
+    if (bytes && w.shape.rank() == 4) PrepareColumns(w.shape[2], w.shape[3], step);
     return Status::Ok();
   }
 
@@ -151,11 +162,32 @@ class Int8Depthwise final : public Kernel {
   }
 
   uint32_t InPlaceInputs() const override { return fused_ ? 1U << kFusedResidual : 0; }
-  size_t PackedBytes() const override { return packed_.size() * sizeof(int32_t); }
+  size_t PackedBytes() const override { return packed_.size() * sizeof(int32_t) + quads_.size(); }
   bool ConsumedConstant(size_t i) const override { return i == W(); }
 
  private:
   size_t W() const { return fused_ ? kFusedW : linear_.w; }
+
+  // Weights as DepthwiseColumns wants them, when the instruction set has what reads them.
+  void PrepareColumns(int64_t rows, int64_t columns, int64_t step) {
+    const int64_t stride = params_.stride(1);
+    if (params_.dilation(1) != 1) return;
+    columns_ = SelectColumns(isa_, columns, stride);
+    if (columns_ == nullptr) return;
+    rows_ = rows;
+    block_bytes_ = (rows + 3) / 4 * columns * 4 * kColumnsBlock;
+    quads_.assign(static_cast<size_t>((channels_ + kColumnsBlock - 1) / kColumnsBlock * block_bytes_), 0);
+    for (int64_t c = 0; c < channels_; ++c) {
+      const int64_t in_block = c % kColumnsBlock, lane = in_block / 16, quad = in_block / 4 % 4, i = in_block % 4;
+      for (int64_t h = 0; h < rows; ++h) {
+        for (int64_t w = 0; w < columns; ++w) {
+          const int64_t at = ((h / 4 * columns + w) * 4 + quad) * kColumnsBlock + 16 * lane + 4 * i + h % 4;
+          const auto weight = static_cast<int16_t>(packed_[static_cast<size_t>((h * columns + w) * step + c)]);
+          quads_[static_cast<size_t>(c / kColumnsBlock * block_bytes_ + at)] = static_cast<int8_t>(weight);
+        }
+      }
+    }
+  }
 
   void Line(const State& s, const uint8_t* x, const gemm::Int8Operands& o, const gemm::Clamp& clamp, int64_t line,
             int64_t c) const {
@@ -172,11 +204,23 @@ class Int8Depthwise final : public Kernel {
     strip.channels = std::min(kBlock, channels_ - c);
     strip.sums = sums;
     strip.sums_step = kBlock;
+    DepthwiseColumns columns{};
+    columns.pixel_step = strip.pixel_step;
+    columns.row_step = p.dilation[1] * p.in[2] * p.c;
+    columns.column_step = p.c;
+    columns.rows = static_cast<int>(rows_);
+    columns.w = quads_.data() + c / kColumnsBlock * block_bytes_;
+    columns.channels = strip.channels;
+    columns.sums = sums;
+    columns.sums_step = kBlock;
     const uint8_t* first = x + ((n * p.in[0] + d * p.stride[0]) * p.in[1] + h * p.stride[1]) * p.in[2] * p.c + c;
     for (int64_t w = 0; w < p.out[2]; w += kStrip) {
-      strip.x = first + w * strip.pixel_step;
-      strip.pixels = std::min(kStrip, p.out[2] - w);
-      function_(strip);
+      strip.x = columns.x = first + w * strip.pixel_step;
+      strip.pixels = columns.pixels = std::min(kStrip, p.out[2] - w);
+      if (columns_ != nullptr && !o.a_signed)
+        columns_(columns);
+      else
+        function_(strip);
       gemm::FinishInt8(kernels_, floats_, o.finish, clamp, line * p.out[2] + w, strip.pixels, c, strip.channels, sums, kBlock);
     }
   }
@@ -191,6 +235,9 @@ class Int8Depthwise final : public Kernel {
   const gemm::MicroKernels& floats_;
   int64_t channels_ = 0, taps_ = 0;
   std::vector<int32_t> packed_;
+  ColumnsFunction columns_ = nullptr;   // serves unsigned x with quads_
+  std::vector<int8_t> quads_;
+  int64_t rows_ = 0, block_bytes_ = 0;   // of a window; of the quads of a channel block
   std::vector<int32_t> sums_;   // of each channel's weights less their zero point
 };
 
