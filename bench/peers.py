@@ -1,7 +1,8 @@
 """One runtime in a process of its own: loads a model, answers once, and times slices of runs when told to. Started by bench/board.
 
-usage: peers.py PEER MODEL INPUTS.npz THREADS FOLDER     PEER is tenon, ort or ov
-Reads a line "answer" (writes FOLDER/PEER.npz) or "slice SECONDS MIN_RUNS" (prints nanoseconds of each run) until its input ends.
+usage: peers.py PEER MODEL INPUTS.npz THREADS FOLDER PRECISION     PEER is tenon, ort or ov; PRECISION f32 or bf16 (what models of
+floats compute in)
+Reads a line "answer NAME" (writes FOLDER/NAME.npz) or "slice SECONDS MIN_RUNS" (prints nanoseconds of each run) until its input ends.
 """
 import json
 import os
@@ -15,8 +16,10 @@ WARM_RUNS = 3   # of each slice: caches and clocks belonged to another process b
 
 
 class Ort:
-    def __init__(self, model, inputs, threads):
+    def __init__(self, model, inputs, threads, precision):
         import onnxruntime
+        if precision != "f32":
+            raise ValueError(f"no {precision} on CPUs")
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4
         options.intra_op_num_threads = threads
@@ -39,13 +42,13 @@ class Ort:
 
 
 class OpenVino:
-    def __init__(self, model, inputs, threads):
+    def __init__(self, model, inputs, threads, precision):
         import openvino
         core = openvino.Core()
         graph = core.read_model(str(model))
         graph.reshape({name: list(value.shape) for name, value in inputs.items()})   # its best state: shapes known
         compiled = core.compile_model(graph, "CPU", {
-            "INFERENCE_PRECISION_HINT": "f32", "NUM_STREAMS": "1", "INFERENCE_NUM_THREADS": str(threads),
+            "INFERENCE_PRECISION_HINT": precision, "NUM_STREAMS": "1", "INFERENCE_NUM_THREADS": str(threads),
             "PERFORMANCE_HINT": "LATENCY", "ENABLE_CPU_PINNING": "NO"})
         self.request = compiled.create_infer_request()
         self.inputs = {name: openvino.Tensor(value, shared_memory=True) for name, value in inputs.items()}
@@ -62,11 +65,11 @@ class OpenVino:
 
 
 class Tenon:
-    def __init__(self, model, inputs, threads):
+    def __init__(self, model, inputs, threads, precision):
         sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests"))
         from support import library
         shapes = {name: list(map(str, value.shape)) for name, value in inputs.items()}
-        self.session = library.open_model(model, cache_dir="none", threads=threads, input_shapes=shapes)
+        self.session = library.open_model(model, cache_dir="none", threads=threads, input_shapes=shapes, precision=precision)
         self.bound = self.session.bind(inputs)
 
     def run(self):
@@ -93,12 +96,12 @@ def time_slice(peer, seconds, min_runs):
 
 
 def main():
-    kind, model, inputs, threads, folder = sys.argv[1:]
+    kind, model, inputs, threads, folder, precision = sys.argv[1:]
     inputs = {name: np.require(value, requirements="C") for name, value in np.load(inputs).items()}   # keeps scalars scalar
     out = os.fdopen(os.dup(1), "w", buffering=1)   # libraries may print; answers go their own way
     os.dup2(2, 1)
     try:
-        peer = PEERS[kind](model, inputs, int(threads))
+        peer = PEERS[kind](model, inputs, int(threads), precision)
         answer = peer.answer()
     except Exception as error:
         print(json.dumps({"error": f"{type(error).__name__}: {error}"[:300]}), file=out)
@@ -107,7 +110,7 @@ def main():
     for line in sys.stdin:
         verb, *numbers = line.split()
         if verb == "answer":
-            np.savez(pathlib.Path(folder) / f"{kind}.npz", **answer)
+            np.savez(pathlib.Path(folder) / f"{numbers[0]}.npz", **answer)
             print(json.dumps({"written": True}), file=out)
         else:
             print(json.dumps({"ns": time_slice(peer, float(numbers[0]), int(numbers[1]))}), file=out)

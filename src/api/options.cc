@@ -14,6 +14,8 @@ Status SetOption(const std::string& key, const json& value, OpenOptions* o) {
     o->compile.disabled_passes = value.get<std::vector<std::string>>();
   } else if (key == "input_shape") {
     o->compile.input_shapes = value.get<std::map<std::string, std::vector<std::string>>>();
+  } else if (key == "precision") {
+    o->compile.precision = value.get<std::string>();
   } else if (key == "external_weights") {
     o->compile.external_weights = value.get<bool>();
   } else if (key == "keep_initializer_inputs") {

@@ -222,7 +222,7 @@ def test_fused_transformer(multi_head, folder, tmp_path):
     options = FusionOptions("bert")
     options.use_multi_head_attention = multi_head
     fused = tmp_path / "fused.onnx"
-    optimizer.optimize_model(str(path), model_type="bert", num_heads=transformer.HEADS, hidden_size=transformer.HIDDEN, opt_level=0,
+    optimizer.optimize_model(str(path), model_type="bert", num_heads=transformer.SMALL.heads, hidden_size=transformer.SMALL.hidden, opt_level=0,
                              optimization_options=options).save_model_to_file(str(fused))
     attention = "MultiHeadAttention" if multi_head else "Attention"
     assert operators(fused) >= {"EmbedLayerNormalization", attention, "SkipLayerNormalization", "BiasGelu"}
