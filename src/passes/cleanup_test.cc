@@ -58,6 +58,19 @@ TEST(EliminateIdentity, RemovesWhatPassesItsInputOn) {
   EXPECT_EQ(o.difference, 0);
 }
 
+TEST(EliminateIdentity, SlicesBeyondAllMemory) {
+  const Outcome o = Optimise(R"(graph g(x: float32[n,512,256]) -> (y, z) {
+    zeros: int32[3] = const [0, 0, 0]
+    ends: int32[3] = const [1000000000, 512, 1000000000]
+    few: int32[3] = const [1000000, 512, 256]
+    a = Slice(x, zeros, ends)
+    y = Relu(a)
+    z = Slice(x, zeros, few)
+  })",
+                             {"EliminateIdentity"});
+  EXPECT_EQ(CountOps(o.graph, "Slice"), 1) << ir::Print(o.graph);
+}
+
 TEST(EliminateIdentity, KeepsWhatChangesTypeOrShape) {
   const Outcome o = Optimise(R"(graph g(x: float32[3], k: int64[3]) -> (a, b, c, d, e) {
     one: float32[2,1] = const [1, 1]

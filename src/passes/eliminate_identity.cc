@@ -27,6 +27,15 @@ bool IsIdentityPermutation(const std::vector<int64_t>& perm) {
   return !perm.empty();
 }
 
+// Whether an axis as long as `extent` would make the tensor larger than what a process can address.
+bool BeyondMemory(const Rewriter& r, ValueId x, size_t axis, int64_t extent) {
+  double bytes = DTypeBits(r.TypeOf(x)) / 8.0 * static_cast<double>(extent);
+  for (int i = 0; i < r.RankOf(x); ++i) {
+    if (const int64_t e = r.ExtentOf(x, i); static_cast<size_t>(i) != axis && e >= 0) bytes *= static_cast<double>(e);
+  }
+  return bytes > 0x1p47;
+}
+
 // Starts of 0, steps of 1 and ends beyond every possible extent, or an output as large as the input. Other starts and ends
 // may be relative to the end and say nothing without the extents.
 bool SliceKeepsAll(const Rewriter& r, NodeId id) {
@@ -34,8 +43,18 @@ bool SliceKeepsAll(const Rewriter& r, NodeId id) {
   if (steps != kNone && !AllAre(r.ConstInts(steps), 1)) return false;
   if (SameShape(r, r.Out(id), r.In(id, 0))) return true;
   const auto ends = r.ConstInts(r.In(id, 2));
-  return AllAre(r.ConstInts(r.In(id, 1)), 0) && ends &&
-         std::all_of(ends->begin(), ends->end(), [](int64_t e) { return e >= std::numeric_limits<int32_t>::max(); });
+  if (!AllAre(r.ConstInts(r.In(id, 1)), 0) || !ends) return false;
+  const ValueId axes = r.In(id, 3), x = r.In(id, 0);
+  const auto named = r.ConstInts(axes);
+  for (size_t i = 0; i < ends->size(); ++i) {
+    if ((*ends)[i] >= std::numeric_limits<int32_t>::max()) continue;
+    if (r.RankOf(x) < 0 || (axes != kNone && (!named || i >= named->size()))) return false;
+    const int64_t axis = axes == kNone ? static_cast<int64_t>(i) : (*named)[i];
+    const int64_t extent = r.ExtentOf(x, static_cast<int>(axis));
+    const auto at = static_cast<size_t>(axis < 0 ? axis + r.RankOf(x) : axis);
+    if (extent >= 0 ? (*ends)[i] < extent : !BeyondMemory(r, x, at, (*ends)[i])) return false;
+  }
+  return true;
 }
 
 bool OneInput(const Rewriter& r, NodeId id) {

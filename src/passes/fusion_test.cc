@@ -245,6 +245,66 @@ TEST(AttentionFusion, KeepsProbabilitiesThatAreRead) {
   EXPECT_LT(o.difference, 1e-6);
 }
 
+// ids may be no class at all: then the row is the bias alone.
+TEST(OneHotMatMulFusion, BecomesAGather) {
+  for (const char* tail : {"m = MatMul(hot, w)\n y = Add(m, b)}", "y = FusedMatMul(hot, w, b) {activation=\"GeluTanh\"}}"}) {
+    const Outcome o = Optimise(std::string(R"(graph g(x: int32[n,4]) -> (y) {
+    classes: int32[1,1,3] = const [0, 1, 2]
+    axes: int64[1] = const [2]
+    w: float32[3,2] = const [1, 2, -3, 4, 5, 0.5]
+    b: float32[2] = const [0.25, -0.5]
+    shift: int32[] = const [1]
+    less = Sub(x, shift)
+    ids = Unsqueeze(less, axes)
+    same = Equal(ids, classes)
+    hot = Cast(same) {to=1}
+    )") + tail);
+    EXPECT_EQ(CountOps(o.graph, "Gather"), 1) << ir::Print(o.graph);
+    EXPECT_EQ(CountOps(o.graph, "Equal") + CountOps(o.graph, "FusedMatMul") + CountOps(o.graph, "MatMul"), 0)
+        << ir::Print(o.graph);
+    EXPECT_LT(o.difference, 1e-6);
+  }
+}
+
+TEST(OneHotMatMulFusion, KeepsWhatIsNotOneHot) {
+  const Outcome o = Optimise(R"(graph g(x: int32[n,1]) -> (y) {
+    classes: int32[1,3] = const [0, 2, 1]
+    w: float32[3,2] = const [1, 2, -3, 4, 5, 0.5]
+    same = Equal(x, classes)
+    hot = Cast(same) {to=1}
+    y = MatMul(hot, w)
+  })",
+                             {"OneHotMatMulFusion"});
+  EXPECT_EQ(CountOps(o.graph), 3) << ir::Print(o.graph);
+}
+
+TEST(SqueezeMotion, ConvolutionTakesInWhatFollows) {
+  const Outcome o = Optimise(R"(graph g(x: float32[n,2,6,1]) -> (y) {
+    w: float32[3,2,3,1] = const [1, 2, -3, 4, 5, 0.5, 7, -8, 0.25, 1, 2, 3, -1, 0.5, 2, 0.25, 1, -2]
+    b: float32[3,1] = const [0.5, -1, 2]
+    axes: int64[1] = const [-1]
+    c = Conv(x, w)
+    s = Squeeze(c, axes)
+    a = Add(b, s)
+    r = Relu(a)
+    p = GlobalMaxPool(r)
+    y = Sqrt(p)
+  })");
+  EXPECT_EQ(CountOps(o.graph, "FusedConv"), 1) << ir::Print(o.graph);
+  EXPECT_EQ(CountOps(o.graph, "Add") + CountOps(o.graph, "Relu"), 0) << ir::Print(o.graph);
+  EXPECT_LT(o.difference, 1e-5);
+}
+
+TEST(SqueezeMotion, OnlyBehindConvolutions) {
+  const Outcome o = Optimise(R"(graph g(x: float32[n,2,6,1]) -> (y) {
+    axes: int64[1] = const [3]
+    s = Squeeze(x, axes)
+    y = Relu(s)
+  })",
+                             {"SqueezeMotion"});
+  EXPECT_EQ(o.changes, 0);
+}
+
 TEST(ElementwiseChain, FusesAGroup) {
   const Outcome o = Optimise(R"(graph g(x: float32[n,4], z: float32[n,4], u: float32[1,4]) -> (y, k) {
     one: float32[] = const [1]
