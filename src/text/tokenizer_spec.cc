@@ -78,11 +78,11 @@ class Reader {
     list->resize(Count());
     for (int32_t& id : *list) id = Id();
   }
-  void Floats(std::vector<float>* list) {
-    const size_t n = Count(sizeof(float));
+  void Doubles(std::vector<double>* list) {
+    const size_t n = Count(sizeof(double));
     list->resize(n);
-    if (n > 0) std::memcpy(list->data(), rest_.data(), n * sizeof(float));
-    rest_.remove_prefix(n * sizeof(float));
+    if (n > 0) std::memcpy(list->data(), rest_.data(), n * sizeof(double));
+    rest_.remove_prefix(n * sizeof(double));
   }
 
  private:
@@ -132,7 +132,7 @@ std::string TokenizerSpec::Serialize() const {
   w.Number(static_cast<uint64_t>(kind));
   w.Texts(tokens);
   w.Number(scores.size());
-  w.Bytes(scores.data(), scores.size() * sizeof(float));
+  w.Bytes(scores.data(), scores.size() * sizeof(double));
   w.Texts(merges);
   w.Number(added.size());
   for (const AddedToken& a : added) {
@@ -165,7 +165,7 @@ Result<TokenizerSpec> TokenizerSpec::Parse(std::string_view bytes) {
   if (kind > static_cast<uint64_t>(TokenizerKind::kWordPiece)) return damaged;
   s.kind = static_cast<TokenizerKind>(kind);
   r.Texts(&s.tokens);
-  r.Floats(&s.scores);
+  r.Doubles(&s.scores);
   r.Texts(&s.merges);
   s.added.resize(r.Count(3));
   for (AddedToken& a : s.added) {
@@ -205,7 +205,7 @@ Status TokenizerSpec::Check() const {
   const bool scored = kind == TokenizerKind::kUnigram || kind == TokenizerKind::kScoreBpe;
   if (scored && scores.size() != tokens.size())
     return BadInput("the tokenizer has {} scores for {} tokens", scores.size(), tokens.size());
-  for (float score : scores) {
+  for (double score : scores) {
     if (!std::isfinite(score)) return BadInput("the tokenizer has a score that is no finite number");
   }
   const auto n = static_cast<int64_t>(tokens.size());

@@ -99,7 +99,7 @@ struct AddedToken {
 struct TokenizerSpec {
   TokenizerKind kind = TokenizerKind::kBpe;
   std::vector<std::string> tokens;  ///< by id, as the file writes them (byte-level tokens in GPT-2's alphabet); "" where unused
-  std::vector<float> scores;  ///< kUnigram, kScoreBpe: one a token
+  std::vector<double> scores;  ///< kUnigram, kScoreBpe: one a token
   std::vector<std::string> merges;  ///< kBpe: "left right", best first
   std::vector<AddedToken> added;
   std::vector<Step> normalizers;
