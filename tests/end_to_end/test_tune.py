@@ -1,11 +1,18 @@
-"""tenon tune without the guard: kernels by measurement, never another result; options that contradict each other; reports."""
+"""tenon tune without the guard: kernels by measurement, never another result; records of what was decided; interruption; options
+that contradict each other; reports."""
 import json
+import random
+import signal
+import sqlite3
+import subprocess
+import time
 
+import jsonschema
 import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from support import command
+from support import command, paths
 
 
 @pytest.fixture
@@ -85,3 +92,139 @@ def test_asked_wrongly(net, tmp_path, what):
     done = command.tenon("tune", net, *flags)
     assert done.returncode == code and word in command.error_line(done), (done.returncode, done.stderr)
     assert not (tmp_path / "out.tenon").exists()
+
+
+def tune(folder, *flags, budget="30s", **options):
+    return command.tenon_json("tune", folder / "net.onnx", "-o", folder / "net.tenon", "--input", f"x={folder / 'x.npy'}", "--threads", "1",
+                              "--records", folder / "records.sqlite", "--budget", budget, *flags, **options)
+
+
+def notes(folder, *flags, **options):
+    """What a tuning that succeeds says on stderr of its records."""
+    done = command.tenon("tune", folder / "net.onnx", "-o", folder / "net.tenon", "--input", f"x={folder / 'x.npy'}", "--threads", "1",
+                         "--budget", "10s", *flags, **options)
+    assert done.returncode == 0, done.stderr
+    return [line for line in done.stderr.splitlines() if "records" in line]
+
+
+def test_the_same_records_give_the_same_artifact(net, tmp_path):
+    first = tune(tmp_path)
+    assert first["records"]["added"] > 0 and {r["source"] for r in first["kernels"]["operators"]} == {"measured"}
+    artifact, y = (tmp_path / "net.tenon").read_bytes(), output(tmp_path / "net.tenon", tmp_path)
+    second = tune(tmp_path)
+    assert {r["source"] for r in second["kernels"]["operators"]} == {"records"} and second["records"]["added"] == 0
+    assert [r["winner"] for r in second["kernels"]["operators"]] == [r["winner"] for r in first["kernels"]["operators"]]
+    assert (tmp_path / "net.tenon").read_bytes() == artifact
+    np.testing.assert_array_equal(output(tmp_path / "net.tenon", tmp_path), y)
+
+
+def test_records_go_from_file_to_file(net, tmp_path):
+    tune(tmp_path)
+    at = ["--records", tmp_path / "records.sqlite"]
+    count = command.tenon_json("tune", "export", tmp_path / "a.json", *at)["records"]
+    assert count > 0 and len(json.loads((tmp_path / "a.json").read_text())["choices"]) > 0
+    command.tenon_json("tune", "export", tmp_path / "b.sqlite", *at)
+    command.tenon_json("tune", "prune", "--all", *at)
+    for file in ("a.json", "b.sqlite"):
+        report = command.tenon_json("tune", "import", tmp_path / file, *at)
+        assert report["added"] == (count if file == "a.json" else 0) and report["differing"] == 0
+    merged = command.tenon_json("tune", "merge", tmp_path / "a.json", tmp_path / "b.sqlite", "-o", tmp_path / "c.json")
+    assert merged["records"] == count and (tmp_path / "c.json").read_text() == (tmp_path / "a.json").read_text()
+    assert {r["source"] for r in tune(tmp_path)["kernels"]["operators"]} == {"records"}
+    assert command.tenon_json("tune", "prune", *at)["removed"] == 0
+    assert command.tenon_json("tune", "prune", *at, env={"TENON_ISA": "avx2"})["kept"] == 0
+
+
+@pytest.mark.parametrize("damage", ["", "garbage", "[]", '{"tenon_records": 1, "choices": [{}]}', "SQLite format 3\0garbage"])
+def test_a_damaged_file_is_not_imported(tmp_path, damage):
+    (tmp_path / "bad").write_text(damage)
+    done = command.tenon("tune", "import", tmp_path / "bad", "--records", tmp_path / "records.sqlite")
+    assert done.returncode == 3 and "bad" in command.error_line(done)
+    done = command.tenon("tune", "merge", tmp_path / "bad", "-o", tmp_path / "out.json")
+    assert done.returncode == 3 and not (tmp_path / "out.json").exists()
+
+
+def test_records_that_are_of_no_use_are_told_once(net, tmp_path):
+    records = tmp_path / "r.sqlite"
+    assert notes(tmp_path, "--records", records) == []
+    assert len(notes(tmp_path, "--records", records, env={"TENON_ISA": "avx2"})) == 1   # another CPU
+    with sqlite3.connect(records) as db:
+        db.execute("UPDATE choices SET build = 'older'")
+        db.execute("DELETE FROM timings")
+        db.execute("DELETE FROM choices WHERE machine NOT IN (SELECT min(machine) FROM choices)")
+    db.close()
+    assert len(notes(tmp_path, "--records", records)) == 1
+    db = sqlite3.connect(records, isolation_level=None)
+    db.execute("BEGIN EXCLUSIVE")
+    assert len(notes(tmp_path, "--records", records)) == 1   # locked
+    db.close()
+    for bytes_ in (b"garbage" * 1000, records.read_bytes()[:5000], b""):
+        (tmp_path / "bad").write_bytes(bytes_)
+        assert len(notes(tmp_path, "--records", tmp_path / "bad")) == (1 if bytes_ else 0)
+        assert not bytes_ or (tmp_path / "bad").read_bytes() == bytes_
+    assert len(notes(tmp_path, "--records", tmp_path)) == 1    # a folder
+    assert len(notes(tmp_path, "--records", "/proc/nowhere/records")) == 1   # cannot be made
+    assert notes(tmp_path, "--records", "none") == []
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_stopped_at_any_moment_it_leaves_a_model_that_works(net, tmp_path, how):
+    exact = output(net, tmp_path)
+    arguments = [paths.TENON, "tune", net, "-o", tmp_path / "net.tenon", "--input", f"x={tmp_path / 'x.npy'}", "--threads", "1", "--records",
+                 tmp_path / "records.sqlite", "--budget", "20s", "--resume", "--quiet"]
+    start = time.monotonic()
+    subprocess.run(arguments, check=True, stderr=subprocess.DEVNULL)
+    longest = time.monotonic() - start
+    (tmp_path / "net.tenon").unlink()
+    (tmp_path / "records.sqlite").unlink()
+    choose = random.Random(5)
+    for i in range(6):
+        process = subprocess.Popen(arguments, stderr=subprocess.DEVNULL)
+        try:
+            process.wait(longest * choose.uniform(0.1, 1))
+        except subprocess.TimeoutExpired:
+            process.send_signal(how)
+            code = process.wait()
+            assert how == signal.SIGKILL or code in (0, 130), code
+        if (tmp_path / "net.tenon").exists():
+            np.testing.assert_allclose(output(tmp_path / "net.tenon", tmp_path), exact, rtol=1e-3, atol=1e-4, err_msg=f"stop {i}")
+    report = tune(tmp_path, "--resume")
+    assert report["kernels"]["complete"] and tune(tmp_path, "--resume")["records"]["added"] == 0
+
+
+def test_without_time_it_is_the_default(net, tmp_path):
+    report = tune(tmp_path, budget="0s")
+    assert not report["kernels"]["complete"] and not report["kernels"]["accepted"] and report["records"]["added"] == 0
+    np.testing.assert_array_equal(output(tmp_path / "net.tenon", tmp_path), output(net, tmp_path))
+
+
+SCHEMA = json.loads((paths.ROOT / "docs" / "tune-report.schema.json").read_text())
+
+
+def test_the_report_is_as_its_schema_says(net, tmp_path):
+    report = tune(tmp_path, "--report", tmp_path / "report.json", "--report", tmp_path / "report.html")
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    jsonschema.validate(report, SCHEMA)
+    assert json.loads((tmp_path / "report.json").read_text()) == report
+    operators = {r["name"]: r for r in report["operators"]}
+    assert {"conv1", "conv2", "pool", "head"} <= set(operators)
+    for name in ("conv1", "conv2", "head"):
+        row = operators[name]
+        assert row["before_us"] > 0 and row["after_us"] > 0 and row["flops"] > 0 and row["roof_us"] > 0, row
+    assert report["groups"]["before"] == 6 and report["memory"]["before"]["charged"] > 0
+    (aoe,) = [v for k, v in report.items() if k.startswith("report_")]
+    assert aoe[1]["OPAT"]["repo_summary"]["total_num"] > 0
+
+
+def test_the_page_needs_nothing_else_and_escapes_names(net, tmp_path):
+    import onnx
+    model = onnx.load(net)
+    for node in model.graph.node:
+        node.name = f"<script>alert('{node.name}')</script>&\"" + node.name
+    onnx.save(model, net)
+    tune(tmp_path, "--report", tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert page.startswith("<!doctype html>") and page.count("<svg") >= 2
+    assert "<script" not in page and "&lt;script&gt;alert(&#39;conv1&#39;)" in page
+    for outside in ("http:", "https:", "src=", "href=", "url(", "@import"):
+        assert outside not in page, outside
