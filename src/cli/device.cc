@@ -1,0 +1,224 @@
+// tenon device: the machine as devices, and the resource groups of a running server.
+#include <fmt/ranges.h>
+
+#include <thread>
+
+#include "cli/model_options.h"
+#include "device/topology.h"
+#include "server/transport/http_client.h"
+
+namespace tenon::cli {
+namespace {
+
+struct DeviceOptions {
+  std::string server = "127.0.0.1:8000";
+  std::string layout = "2";
+  std::string name;
+  std::string cores;
+  std::string memory;
+  bool shared = false;
+  double interval = 1;
+  int count = 0;
+};
+
+// The server's answer; its refusals with their messages.
+Result<Json> Ask(const DeviceOptions& o, const std::string& method, const std::string& path, const Json& body = Json()) {
+  TENON_ASSIGN_OR_RETURN(const server::HttpAnswer answer,
+                         server::Fetch(o.server, method, path, body.is_null() ? "" : body.dump()));
+  Json json = Json::parse(answer.body, nullptr, /*allow_exceptions=*/false);
+  if (answer.status == 200 && !json.is_discarded()) return json;
+  const std::string message =
+      json.is_object() && json.contains("error") ? json["error"].get<std::string>() : fmt::format("status {}", answer.status);
+  if (answer.status == 501) return Unsupported("{}", message);
+  if (answer.status == 413 || answer.status == 507) return ResourceLimit("{}", message);
+  return Usage("{}", message);
+}
+
+double Mean(const std::vector<double>& values) {
+  double sum = 0;
+  for (double v : values) sum += v;
+  return values.empty() ? 0 : sum / static_cast<double>(values.size());
+}
+
+std::string CoresText(const std::vector<int>& cores) {
+  std::string text;
+  for (size_t i = 0; i < cores.size();) {
+    size_t j = i;
+    while (j + 1 < cores.size() && cores[j + 1] == cores[j] + 1) ++j;
+    text += (text.empty() ? "" : ",") + (j > i ? fmt::format("{}-{}", cores[i], cores[j]) : std::to_string(cores[i]));
+    i = j + 1;
+  }
+  return text;
+}
+
+// Devices of the server where one runs, else the machine as one device.
+Json ListDevices(const DeviceOptions& o, device::Utilisation* utilisation) {
+  const device::Topology t = device::ReadTopology();
+  auto asked = Ask(o, "GET", "/v2/devices");
+  Json list = Json::array();
+  if (asked.ok() && asked->contains("devices")) {
+    list = (*asked)["devices"];
+  } else {
+    std::vector<int> cores;
+    for (const device::Core& c : t.cores) cores.push_back(c.cpu);
+    list.push_back({{"name", ""},
+                    {"cores", cores},
+                    {"exclusive", false},
+                    {"memory", {{"limit", t.memory_limit}, {"used", t.memory_used}}},
+                    {"models", Json::array()}});
+  }
+  const auto all = utilisation->Read([&] {
+    std::vector<int> cpus;
+    for (const Json& d : list) cpus.insert(cpus.end(), d["cores"].begin(), d["cores"].end());
+    return cpus;
+  }());
+  size_t at = 0;
+  for (Json& d : list) {
+    const std::vector<double> mine(all.begin() + static_cast<std::ptrdiff_t>(at),
+                                   all.begin() + static_cast<std::ptrdiff_t>(at + d["cores"].size()));
+    at += d["cores"].size();
+    d["name"] = d["name"] == "" ? "cpu" : "cpu:" + d["name"].get<std::string>();
+    d["utilisation"] = Mean(mine);
+    const uint64_t limit = d["memory"]["limit"], used = d["memory"]["used"];
+    d["health"] = limit > 0 && used > limit / 5 * 4 ? "short of memory" : "OK";
+  }
+  return {{"devices", list},
+          {"serving", asked.ok()},
+          {"machine",
+           {{"cores", t.cores.size()},
+            {"usable", t.usable},
+            {"explanation", t.explanation},
+            {"memory", {{"limit", t.memory_limit}, {"used", t.memory_used}}}}}};
+}
+
+void Show(const Context& context, const Json& document) {
+  std::vector<std::vector<std::string>> rows = {
+      {"device", "health", "cores", "util %", "memory used", "limit", "kind", "models"}};
+  for (const Json& d : document["devices"]) {
+    const uint64_t limit = d["memory"]["limit"];
+    rows.push_back({d["name"], d["health"], CoresText(d["cores"]), fmt::format("{:.0f}", d["utilisation"].get<double>() * 100),
+                    Bytes(d["memory"]["used"]), limit == 0 ? "none" : Bytes(limit),
+                    d["exclusive"].get<bool>() ? "exclusive" : "shared",
+                    fmt::format("{}", fmt::join(d["models"].get<std::vector<std::string>>(), ", "))});
+  }
+  context.Say(Table(rows));
+  context.Say(document["machine"]["explanation"].get<std::string>());
+}
+
+Status List(const DeviceOptions& o, Context& context, bool watch) {
+  device::Utilisation utilisation;
+  ListDevices(o, &utilisation);   // utilisation is a difference of two readings
+  for (int i = 0; !watch || o.count == 0 || i < o.count; ++i) {
+    std::this_thread::sleep_for(std::chrono::duration<double>(watch ? o.interval : 0.2));
+    if (Interrupted().cancelled()) return Status::Ok();
+    const Json document = ListDevices(o, &utilisation);
+    if (watch && !context.json) context.Say("\x1b[H\x1b[2J");
+    Show(context, document);
+    context.Document(document);
+    std::fflush(stdout);
+    if (!watch) return Status::Ok();
+  }
+  return Status::Ok();
+}
+
+Result<std::vector<device::Core>> CoresOfServer(const DeviceOptions& o) {
+  TENON_ASSIGN_OR_RETURN(const Json document, Ask(o, "GET", "/v2/devices"));
+  std::vector<device::Core> cores;
+  for (const device::Core& c : device::ReadTopology().cores) {
+    for (const Json& d : document["devices"]) {
+      for (const Json& cpu : d["cores"]) {
+        const bool known = !cores.empty() && cores.back().cpu == c.cpu;
+        if (cpu == c.cpu && !known) cores.push_back(c);
+      }
+    }
+  }
+  return cores;
+}
+
+Result<Json> GroupBody(const DeviceOptions& o, const std::vector<int>& cores) {
+  Json body = {{"cores", cores}, {"exclusive", !o.shared}};
+  if (!o.memory.empty()) {
+    TENON_ASSIGN_OR_RETURN(const uint64_t bytes, ParseBytes(o.memory));
+    body["memory_limit"] = bytes;
+  }
+  return body;
+}
+
+Status Split(const DeviceOptions& o, Context& context) {
+  TENON_ASSIGN_OR_RETURN(const auto cores, CoresOfServer(o));
+  TENON_ASSIGN_OR_RETURN(const auto parts, device::SplitCores(cores, o.layout));
+  Json made = Json::array();
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const std::string name = fmt::format("part{}", i);
+    TENON_ASSIGN_OR_RETURN(const Json body, GroupBody(o, parts[i]));
+    auto set = Ask(o, "POST", "/v2/devices/" + name, body);
+    if (!set.ok()) {
+      // All parts or none.
+      for (const Json& m : made) (void)Ask(o, "DELETE", "/v2/devices/" + m["name"].get<std::string>());
+      return std::move(set).TakeStatus();
+    }
+    made.push_back({{"name", name}, {"cores", parts[i]}});
+  }
+  for (const Json& m : made) context.Say(fmt::format("cpu:{} has cores {}", m["name"].get<std::string>(), CoresText(m["cores"])));
+  context.Document({{"groups", made}});
+  return Status::Ok();
+}
+
+Status Group(const DeviceOptions& o, Context& context) {
+  TENON_ASSIGN_OR_RETURN(const std::vector<int> cores, device::ParseCpuList(o.cores));
+  TENON_ASSIGN_OR_RETURN(const Json body, GroupBody(o, cores));
+  TENON_RETURN_IF_ERROR(Ask(o, "POST", "/v2/devices/" + o.name, body).status());
+  context.Say(fmt::format("cpu:{} has cores {}", o.name, CoresText(cores)));
+  context.Document({{"groups", Json::array({{{"name", o.name}, {"cores", cores}}})}});
+  return Status::Ok();
+}
+
+Status Reset(const DeviceOptions& o, Context& context) {
+  TENON_ASSIGN_OR_RETURN(const Json document, Ask(o, "GET", "/v2/devices"));
+  Json removed = Json::array();
+  for (const Json& d : document["devices"]) {
+    const std::string name = d["name"];
+    if (name.empty() || (!o.name.empty() && o.name != name)) continue;
+    TENON_RETURN_IF_ERROR(Ask(o, "DELETE", "/v2/devices/" + name).status());
+    removed.push_back(name);
+    context.Say("removed cpu:" + name);
+  }
+  context.Document({{"removed", removed}});
+  return Status::Ok();
+}
+
+}  // namespace
+
+Command Make_device() {
+  return {"device", "show cores and memory as devices; make resource groups of a running server", "tenon device list --json",
+          [](CLI::App& app) {
+            auto o = std::make_shared<DeviceOptions>();
+            auto action = std::make_shared<std::string>();
+            app.add_option("ACTION", *action, "list, watch, split, group, reset")
+                ->required()
+                ->check(CLI::IsMember({"list", "watch", "split", "group", "reset"}));
+            app.add_option("NAME", o->name, "group: its name; reset: this one alone");
+            app.add_option("--server", o->server, "HTTP address of the running server")
+                ->capture_default_str()
+                ->envname("TENON_SERVER");
+            app.add_option("--layout", o->layout, "split: 2, 1/4+3/4, cores=0-3,8")->capture_default_str();
+            app.add_option("--cores", o->cores, "group: CPUs, as 0-3,8");
+            app.add_option("--memory", o->memory, "split, group: limit of each, as 2G");
+            app.add_flag("--shared", o->shared, "split, group: others may use the cores too");
+            app.add_option("--interval", o->interval, "watch: seconds between two looks")
+                ->capture_default_str()
+                ->check(CLI::Range(0.1, 3600.0));
+            app.add_option("--count", o->count, "watch: looks; 0: until Ctrl-C")
+                ->capture_default_str()
+                ->check(CLI::Range(0, 1000000));
+            return [o, action](Context& context) -> Status {
+              if (*action == "split") return Split(*o, context);
+              if (*action == "reset") return Reset(*o, context);
+              if (*action == "group")
+                return o->name.empty() || o->cores.empty() ? Usage("device group needs a NAME and --cores") : Group(*o, context);
+              return List(*o, context, *action == "watch");
+            };
+          }};
+}
+
+}  // namespace tenon::cli

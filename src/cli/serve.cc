@@ -1,0 +1,205 @@
+// tenon serve: models behind HTTP and gRPC.
+#include <unistd.h>
+
+#include <csignal>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "cli/model_options.h"
+#include "server/app.h"
+#include "server/config_files.h"
+#include "tenon/server.h"
+
+namespace tenon::cli {
+namespace {
+
+struct ServeOptions {
+  std::vector<std::string> models;
+  std::string repository;
+  std::string config;
+  std::string control = "none";
+  std::vector<std::string> load;
+  double poll_seconds = 5;
+  std::string drain = "30s";
+  std::string body_limit = "256M";
+  ModelConfig defaults;
+  int max_batch = -1;
+  int64_t max_delay_us = 0;
+  ModelOptions common;
+  server::AppOptions app;
+};
+
+// "NAME=PATH" or "PATH".
+ModelConfig ConfigOf(const std::string& text, const ModelConfig& defaults) {
+  ModelConfig config = defaults;
+  const size_t equals = text.find('=');
+  if (equals != std::string::npos && text.find('/') > equals) config.name = text.substr(0, equals);
+  config.path = config.name.empty() ? text : text.substr(equals + 1);
+  return config;
+}
+
+// What the file says, where the command line says nothing.
+Status ReadConfig(const CLI::App& app, ServeOptions& o, ServerOptions* s) {
+  if (o.config.empty()) return Status::Ok();
+  std::ifstream file(o.config, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file) return BadInput("cannot read '{}'", o.config);
+  auto parsed = server::ParseServerYaml(text.str(), o.defaults);
+  if (!parsed.ok()) return std::move(parsed).TakeStatus().Within(o.config);
+  const auto given = [&app](const char* name) { return app.get_option(name)->count() > 0; };
+  if (!given("--models") && !parsed->models_dir.empty()) o.repository = parsed->models_dir;
+  if (!given("--model-control") && !parsed->control.empty()) o.control = parsed->control;
+  if (!given("--host") && !parsed->host.empty()) o.app.host = parsed->host;
+  if (!given("--http-port") && parsed->http_port != -2) o.app.http_port = parsed->http_port;
+  if (!given("--grpc-port") && parsed->grpc_port != -2) o.app.grpc_port = parsed->grpc_port;
+  if (!given("--metrics-port") && parsed->metrics_port != -2) o.app.metrics_port = parsed->metrics_port;
+  if (!given("--memory-limit")) s->memory_limit = parsed->memory_limit;
+  s->models = std::move(parsed->models);
+  return Status::Ok();
+}
+
+Result<ServerOptions> ServerOptionsOf(const CLI::App& app, ServeOptions& o, const Context& context) {
+  TENON_RETURN_IF_ERROR(o.common.Finish(context));
+  ServerOptions s;
+  if (o.max_batch >= 0) o.defaults.max_batch = o.max_batch;
+  o.defaults.max_delay = std::chrono::microseconds(o.max_delay_us);
+  o.defaults.threads = o.common.session.threads;
+  s.memory_limit = o.common.session.memory_limit;
+  TENON_RETURN_IF_ERROR(ReadConfig(app, o, &s));
+  s.repository = o.repository;
+  s.control = o.control == "explicit" ? ServerOptions::Control::kExplicit
+              : o.control == "poll"   ? ServerOptions::Control::kPoll
+                                      : ServerOptions::Control::kNone;
+  s.load = o.load;
+  s.poll_interval = std::chrono::milliseconds(static_cast<int64_t>(o.poll_seconds * 1000));
+  s.defaults = o.defaults;
+  s.read_config = server::ReadModelConfig;
+  for (const std::string& m : o.models) s.models.push_back(ConfigOf(m, s.defaults));
+  s.open = [compile = o.common.compile, cache = o.common.cache_dir](const std::string& path, const SessionOptions& session) {
+    return OpenModel(path, compile, session, cache);
+  };
+  if (s.repository.empty() && s.models.empty()) return Usage("nothing to serve; name models, or a folder of them with --models");
+  return s;
+}
+
+std::string Address(const std::string& host, int port) {
+  return host.find(':') == std::string::npos ? fmt::format("{}:{}", host, port) : fmt::format("[{}]:{}", host, port);
+}
+
+void Announce(const Context& context, const ServeOptions& o, const server::App& app, const InferenceServer& models) {
+  Json list = Json::array();
+  for (const ModelState& m : models.Index()) {
+    list.push_back({{"name", m.name}, {"version", m.version}, {"state", m.state}, {"reason", m.reason}});
+    context.Say(fmt::format("model   {} {} {}{}", m.name, m.version, m.state, m.reason.empty() ? "" : ": " + m.reason));
+  }
+  Json addresses = Json::object();
+  const auto add = [&](const char* name, int port, const char* before, const char* after) {
+    if (port < 0) return;
+    addresses[name] = Address(o.app.host, port);
+    context.Say(fmt::format("{:<7} {}{}{}", name, before, Address(o.app.host, port), after));
+  };
+  add("http", app.http_port(), "http://", "/");
+  add("grpc", app.grpc_port(), "", "");
+  add("metrics", app.metrics_port(), "http://", "/metrics");
+  context.Say("ready; Ctrl-C drains and ends");
+  context.Document({{"addresses", addresses}, {"models", list}});
+  std::fflush(stdout);
+}
+
+Status Run(const CLI::App& app, ServeOptions& o, Context& context) {
+  // From here on every thread leaves these to the one that waits for them below.
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+  TENON_ASSIGN_OR_RETURN(const double drain_s, ParseDuration(o.drain));
+  TENON_ASSIGN_OR_RETURN(o.app.limits.body, ParseBytes(o.body_limit));
+  TENON_ASSIGN_OR_RETURN(ServerOptions options, ServerOptionsOf(app, o, context));
+  TENON_ASSIGN_OR_RETURN(const auto models, InferenceServer::Create(std::move(options)));
+  TENON_ASSIGN_OR_RETURN(const auto front, server::App::Start(*models, o.app));
+  TENON_RETURN_IF_ERROR(models->Start());
+  Announce(context, o, *front, *models);
+  int signal = 0;
+  sigwait(&signals, &signal);
+  context.Say("draining");
+  std::fflush(stdout);
+  front->StopAccepting();
+  std::thread([signals] {
+    // A second signal does not wait.
+    int again = 0;
+    sigwait(&signals, &again);
+    _exit(130);
+  }).detach();
+  const bool drained = models->Drain(std::chrono::milliseconds(static_cast<int64_t>(drain_s * 1000)));
+  // Answers that are made are also sent.
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  if (!drained) {
+    context.Note("some requests were still running when the time to drain was over");
+    std::fflush(nullptr);
+    _exit(0);   // they hold on to what would be taken down
+  }
+  return Status::Ok();
+}
+
+void AddOptions(CLI::App& app, ServeOptions& o) {
+  app.add_option("MODEL", o.models, "Models to serve: PATH, or NAME=PATH");
+  app.add_option("--models", o.repository, "Folder of models: NAME/VERSION/model.onnx, or files")->envname("TENON_MODELS");
+  app.add_option("--config", o.config, "File of settings, tenon.yaml; the command line goes before it")->envname("TENON_CONFIG");
+  app.add_option("--host", o.app.host, "Address to listen on")->capture_default_str()->envname("TENON_HOST");
+  const auto port = [&](const char* name, int& value, const char* text, const char* variable) {
+    app.add_option(name, value, text)->capture_default_str()->check(CLI::Range(-1, 65535))->envname(variable);
+  };
+  port("--http-port", o.app.http_port, "HTTP; 0: any free port; -1: none", "TENON_HTTP_PORT");
+  port("--grpc-port", o.app.grpc_port, "gRPC; 0: any free port; -1: none", "TENON_GRPC_PORT");
+  port("--metrics-port", o.app.metrics_port, "Prometheus; 0: any free port; -1: none", "TENON_METRICS_PORT");
+  app.add_option("--model-control", o.control, "none: all at start; poll: follow changes; explicit: load on request")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"none", "poll", "explicit"}))
+      ->envname("TENON_MODEL_CONTROL");
+  app.add_option("--load", o.load, "With explicit control: a model to load at start, '*' all (repeatable)")
+      ->envname("TENON_LOAD");
+  app.add_option("--poll-seconds", o.poll_seconds, "How often poll looks")
+      ->capture_default_str()
+      ->check(CLI::Range(0.05, 3600.0))
+      ->envname("TENON_POLL_SECONDS");
+  app.add_option("--max-batch", o.max_batch, "Rows that may run together; 0: requests never join; default: by the model's shapes")
+      ->check(CLI::Range(0, 4096))
+      ->envname("TENON_MAX_BATCH");
+  app.add_option("--preferred-batch", o.defaults.preferred_batch, "Rows that runs should have (repeatable)")
+      ->check(CLI::Range(1, 4096))
+      ->envname("TENON_PREFERRED_BATCH");
+  app.add_option("--max-queue-delay", o.max_delay_us, "Microseconds that requests wait for company")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 10000000))
+      ->envname("TENON_MAX_QUEUE_DELAY");
+  app.add_option("--max-queue", o.defaults.max_queue, "Requests of a model that wait; more get 503")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000000))
+      ->envname("TENON_MAX_QUEUE");
+  app.add_option("--instances", o.defaults.instances, "Sessions of a model side by side, on disjoint cores")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1024))
+      ->envname("TENON_INSTANCES");
+  app.add_option("--drain", o.drain, "Longest wait for running requests at the end")
+      ->capture_default_str()
+      ->envname("TENON_DRAIN");
+  app.add_option("--body-limit", o.body_limit, "Largest request")->capture_default_str()->envname("TENON_BODY_LIMIT");
+  o.common.AddCompile(app);
+  o.common.AddSession(app);
+}
+
+}  // namespace
+
+Command Make_serve() {
+  return {"serve", "serve models over HTTP and gRPC", "tenon serve --models models --http-port 8000", [](CLI::App& app) {
+            auto options = std::make_shared<ServeOptions>();
+            AddOptions(app, *options);
+            return [options, &app](Context& context) { return Run(app, *options, context); };
+          }};
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,216 @@
+#include "device/topology.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "hw/quota.h"
+
+namespace tenon::device {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kMaxCpu = 4096;
+
+std::string ReadLine(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+int ReadInt(const std::string& path, int otherwise) {
+  const std::string line = ReadLine(path);
+  int value = otherwise;
+  return std::from_chars(line.data(), line.data() + line.size(), value).ec == std::errc() ? value : otherwise;
+}
+
+// Node by cpu: each node names its own CPUs, which need not be neighbours.
+std::map<int, int> NodesOfCpus(const std::string& root) {
+  std::map<int, int> nodes;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(root + "/sys/devices/system/node", error)) {
+    const std::string name = entry.path().filename().string();
+    int node = 0;
+    if (!name.starts_with("node") || std::from_chars(name.data() + 4, name.data() + name.size(), node).ec != std::errc())
+      continue;
+    const auto cpus = ParseCpuList(ReadLine(entry.path().string() + "/cpulist"));
+    if (!cpus.ok()) continue;
+    for (int cpu : *cpus) nodes[cpu] = node;
+  }
+  return nodes;
+}
+
+uint64_t ReadBytes(const std::string& path, uint64_t otherwise) {
+  const std::string line = ReadLine(path);
+  uint64_t value = 0;
+  return std::from_chars(line.data(), line.data() + line.size(), value).ec == std::errc() ? value : otherwise;
+}
+
+// "MemTotal:  16384 kB" of /proc/meminfo.
+uint64_t MemInfo(const std::string& root, const std::string& key) {
+  std::ifstream file(root + "/proc/meminfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with(key + ":")) return std::strtoull(line.c_str() + key.size() + 1, nullptr, 10) * 1024;
+  }
+  return 0;
+}
+
+// The tightest memory limit on the way to the root of the cgroup tree, v2 or v1, and what is used under it.
+void CgroupMemory(const std::string& root, Topology* t) {
+  std::ifstream cgroups(root + "/proc/self/cgroup");
+  const std::string base = root + "/sys/fs/cgroup";
+  const auto consider = [&](const std::string& folder, const char* limit_name, const char* used_name) {
+    const uint64_t limit = ReadBytes(folder + "/" + limit_name, ~uint64_t{0});
+    if (limit >= t->memory_limit) return;
+    t->memory_limit = limit;
+    t->memory_used = ReadBytes(folder + "/" + used_name, 0);
+  };
+  const auto walk = [&](const std::string& top, std::string path, const char* limit_name, const char* used_name) {
+    while (true) {
+      consider(top + path, limit_name, used_name);
+      if (path.empty() || path == "/") return;
+      path.resize(path.find_last_of('/') == std::string::npos ? 0 : path.find_last_of('/'));
+    }
+  };
+  for (std::string line; std::getline(cgroups, line);) {
+    const size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1), path = line.substr(second + 1);
+    if (controllers.empty()) walk(base, path, "memory.max", "memory.current");
+    if (controllers.find("memory") != std::string::npos)
+      walk(base + "/memory", path, "memory.limit_in_bytes", "memory.usage_in_bytes");
+  }
+}
+
+Result<double> Fraction(const std::string& text) {
+  double top = 0, bottom = 1;
+  const size_t slash = text.find('/');
+  const std::string first = text.substr(0, slash), second = slash == std::string::npos ? "1" : text.substr(slash + 1);
+  const auto number = [](const std::string& s, double* out) {
+    const auto [end, error] = std::from_chars(s.data(), s.data() + s.size(), *out);
+    return error == std::errc() && end == s.data() + s.size() && !s.empty();
+  };
+  if (!number(first, &top) || !number(second, &bottom) || !(top > 0) || !(bottom > 0) || top > bottom) {
+    return Usage("part '{}'; allowed: a fraction, as 1/4", text);
+  }
+  return top / bottom;
+}
+
+}  // namespace
+
+Result<std::vector<int>> ParseCpuList(const std::string& text) {
+  std::set<int> cpus;
+  std::istringstream parts(text);
+  for (std::string part; std::getline(parts, part, ',');) {
+    int first = 0, last = 0;
+    const char* const end = part.data() + part.size();
+    auto parsed = std::from_chars(part.data(), end, first);
+    last = first;
+    if (parsed.ec == std::errc() && parsed.ptr != end && *parsed.ptr == '-') parsed = std::from_chars(parsed.ptr + 1, end, last);
+    if (parsed.ec != std::errc() || parsed.ptr != end || first < 0 || last < first || last >= kMaxCpu) {
+      return Usage("CPUs '{}'; allowed: numbers and ranges below {}, as 0-3,8", text, kMaxCpu);
+    }
+    for (int cpu = first; cpu <= last; ++cpu) cpus.insert(cpu);
+  }
+  return std::vector<int>(cpus.begin(), cpus.end());
+}
+
+Topology ReadTopology(const std::string& root) {
+  Topology t;
+  const hw::CpuAllowance allowance = hw::DetectCpuAllowance(root);
+  t.usable = allowance.threads;
+  t.explanation = allowance.explanation;
+  const auto nodes = NodesOfCpus(root);
+  for (int cpu : allowance.cpus) {
+    const std::string folder = fmt::format("{}/sys/devices/system/cpu/cpu{}/topology", root, cpu);
+    const auto node = nodes.find(cpu);
+    t.cores.push_back({cpu, node == nodes.end() ? 0 : node->second, ReadInt(folder + "/physical_package_id", 0),
+                       ReadInt(folder + "/core_id", cpu)});
+  }
+  t.memory_total = MemInfo(root, "MemTotal");
+  t.memory_limit = t.memory_total;
+  const uint64_t available = MemInfo(root, "MemAvailable");
+  t.memory_used = t.memory_total > available ? t.memory_total - available : 0;
+  CgroupMemory(root, &t);
+  return t;
+}
+
+Result<std::vector<std::vector<int>>> SplitCores(const std::vector<Core>& cores, const std::string& layout) {
+  if (layout.starts_with("cores=")) {
+    TENON_ASSIGN_OR_RETURN(const std::vector<int> cpus, ParseCpuList(layout.substr(6)));
+    for (int cpu : cpus) {
+      if (std::none_of(cores.begin(), cores.end(), [cpu](const Core& c) { return c.cpu == cpu; }))
+        return Usage("CPU {} is not among those this process may use", cpu);
+    }
+    if (cpus.empty()) return Usage("layout '{}' names no CPU", layout);
+    return std::vector<std::vector<int>>{cpus};
+  }
+  std::vector<double> parts;
+  std::istringstream texts(layout);
+  for (std::string text; std::getline(texts, text, '+');) {
+    int n = 0;
+    const bool whole = std::from_chars(text.data(), text.data() + text.size(), n).ptr == text.data() + text.size() &&
+                       parts.empty() && layout == text;
+    if (whole && n >= 1 && n <= kMaxCpu) {
+      parts.assign(static_cast<size_t>(n), 1.0 / n);
+      break;
+    }
+    TENON_ASSIGN_OR_RETURN(const double part, Fraction(text));
+    parts.push_back(part);
+  }
+  double sum = 0;
+  for (double p : parts) sum += p;
+  if (parts.empty() || sum > 1 + 1e-9)
+    return Usage("layout '{}'; allowed: a number of equal parts, fractions up to a whole as 1/4+3/4, or cores=0-3", layout);
+  // Parts take whole nodes where they can: neighbours in this order share one.
+  std::vector<Core> order = cores;
+  std::stable_sort(order.begin(), order.end(), [](const Core& a, const Core& b) {
+    return std::tie(a.node, a.socket, a.core, a.cpu) < std::tie(b.node, b.socket, b.core, b.cpu);
+  });
+  std::vector<std::vector<int>> split;
+  size_t at = 0;
+  for (double p : parts) {
+    const double share = p * static_cast<double>(order.size());
+    const auto n = static_cast<size_t>(share + 1e-9);
+    if (n < 1 || share - static_cast<double>(n) > 1e-6) {
+      return Unsupported("a part of {:.2f} cores of {}; parts are whole cores here", share, order.size());
+    }
+    split.emplace_back();
+    for (size_t i = 0; i < n; ++i) split.back().push_back(order[at++].cpu);
+    std::sort(split.back().begin(), split.back().end());
+  }
+  return split;
+}
+
+std::vector<double> Utilisation::Read(const std::vector<int>& cpus) {
+  std::vector<Times> now;
+  std::ifstream file(root_ + "/proc/stat");
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with("cpu") || line.size() < 4 || line[3] == ' ') continue;
+    std::istringstream fields(line.substr(3));
+    size_t cpu = 0;
+    if (!(fields >> cpu) || cpu >= static_cast<size_t>(kMaxCpu)) continue;
+    if (now.size() <= cpu) now.resize(cpu + 1);
+    uint64_t value = 0;
+    for (int i = 0; fields >> value && i < 8; ++i) {
+      now[cpu].all += value;
+      if (i != 3 && i != 4) now[cpu].busy += value;   // 3 idle, 4 waiting for disks
+    }
+  }
+  std::vector<double> shares;
+  for (int cpu : cpus) {
+    const auto i = static_cast<size_t>(cpu);
+    const Times a = i < last_.size() ? last_[i] : Times{}, b = i < now.size() ? now[i] : Times{};
+    shares.push_back(b.all > a.all ? static_cast<double>(b.busy - a.busy) / static_cast<double>(b.all - a.all) : 0);
+  }
+  last_ = std::move(now);
+  return shares;
+}
+
+}  // namespace tenon::device

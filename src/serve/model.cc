@@ -1,0 +1,392 @@
+#include "serve/model.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <future>
+
+#include "base/dtype.h"
+#include "serve/outcome.h"
+#include "serve/warm_up.h"
+
+namespace tenon::serve {
+namespace {
+
+constexpr int kDefaultMaxBatch = 8;
+
+TimePoint Now() {
+  return std::chrono::steady_clock::now();
+}
+
+uint64_t Nanoseconds(Duration d) {
+  return static_cast<uint64_t>(std::max<int64_t>(0, std::chrono::duration_cast<std::chrono::nanoseconds>(d).count()));
+}
+
+void PinSelf(const std::vector<int>& cores) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (int c : cores) CPU_SET(static_cast<size_t>(c), &set);
+  // A refusal (a core taken away meanwhile) costs speed only.
+  (void)pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
+}
+
+}  // namespace
+
+Model::Model(const ModelConfig& config, std::string version, std::string file, const Place& place,
+             std::shared_ptr<Metrics> metrics)
+    : config_(config), version_(std::move(version)), file_(std::move(file)), place_(place), metrics_(std::move(metrics)) {}
+
+Result<std::shared_ptr<Model>> Model::Load(const ModelConfig& config, const std::string& version, const std::string& file,
+                                           const ModelOpener& open, const Place& place, std::shared_ptr<Metrics> metrics) {
+  std::shared_ptr<Model> model(new Model(config, version, file, place, std::move(metrics)));
+  TENON_RETURN_IF_ERROR(model->Start(open));
+  return model;
+}
+
+Model::~Model() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  arrived_.notify_all();
+  for (auto& instance : instances_) {
+    if (instance->thread.joinable()) instance->thread.join();
+  }
+}
+
+Status Model::Start(const ModelOpener& open) {
+  const int count = InstanceCount();
+  const int share = static_cast<int>(place_.cores.size()) / count;
+  const int width = config_.threads > 0 ? std::min(config_.threads, share) : share;
+  queue_ = std::make_unique<BatchQueue>(QueuePolicy{});
+  for (int i = 0; i < count; ++i) {
+    auto instance = std::make_unique<Instance>();
+    const auto first = place_.cores.begin() + static_cast<std::ptrdiff_t>(i) * share;
+    instance->cores.assign(first, first + width);
+    instances_.push_back(std::move(instance));
+    // The session is opened by the thread that will run it, on its cores: the memory it touches first is near.
+    std::promise<Status> opened;
+    auto ready = opened.get_future();
+    Instance* raw = instances_.back().get();
+    raw->thread = std::thread([this, raw, &open, promise = std::move(opened)]() mutable {
+      Status status = OpenInstance(*raw, open);
+      const bool ok = status.ok();
+      promise.set_value(std::move(status));
+      if (ok) Work(*raw);
+    });
+    TENON_RETURN_IF_ERROR(ready.get());
+  }
+  return Status::Ok();
+}
+
+Status Model::OpenInstance(Instance& instance, const ModelOpener& open) {
+  SessionOptions options;
+  options.threads = static_cast<int>(instance.cores.size());
+  if (place_.pin) {
+    PinSelf(instance.cores);
+    options.cores = instance.cores;
+  }
+  options.memory_limit = place_.memory_limit / static_cast<uint64_t>(InstanceCount());
+  place_.gate->Acquire(instance.cores);
+  auto session = open(file_, options);
+  Status status;
+  if (session.ok()) {
+    instance.session = std::move(session).value();
+    if (instances_.size() == 1) SettleBatching();
+    status = WarmUp(*instance.session, signature_, batching_ ? config_ : ModelConfig{});
+  } else {
+    status = session.status();
+  }
+  place_.gate->Release(instance.cores);
+  if (status.ok()) Charge(instance);
+  return status;
+}
+
+// What was not configured follows from the model's shapes.
+void Model::SettleBatching() {
+  const Session& session = *instances_[0]->session;
+  signature_.inputs = session.inputs();
+  signature_.outputs = session.outputs();
+  metadata_ = session.metadata();
+  const bool configured = config_.max_batch.has_value();
+  if (!configured) config_.max_batch = signature_.LooksBatched() ? kDefaultMaxBatch : 0;
+  batching_ = *config_.max_batch > 1 && signature_.LeadingExtentShared();
+  QueuePolicy policy;
+  policy.max_rows = batching_ ? *config_.max_batch : 1;
+  if (batching_) policy.preferred = config_.preferred_batch;
+  policy.max_delay = config_.max_delay;
+  policy.max_queue = config_.max_queue;
+  const std::lock_guard lock(mutex_);
+  queue_ = std::make_unique<BatchQueue>(policy);
+}
+
+void Model::Charge(Instance& instance) {
+  const uint64_t now = instance.session->memory().charged;
+  const uint64_t before = instance.charged.exchange(now, std::memory_order_relaxed);
+  memory_.fetch_add(now - before, std::memory_order_relaxed);
+}
+
+InferResponse Model::Refusal(const Item& item, Outcome outcome, std::string message) const {
+  InferResponse r;
+  r.outcome = outcome;
+  r.message = std::move(message);
+  r.model = config_.name;
+  r.version = version_;
+  r.id = item.request.id;
+  return r;
+}
+
+void Model::Answer(const ItemPtr& item, InferResponse response) {
+  metrics_->Finish(response.outcome, Nanoseconds(Now() - item->arrival), response.times, item->rows);
+  auto done = std::move(item->done);
+  item->request.inputs.clear();
+  done(std::move(response));
+}
+
+ItemPtr Model::Submit(InferRequest request, std::function<void(InferResponse)> done, TimePoint arrival) {
+  auto item = std::make_shared<Item>();
+  item->arrival = arrival;
+  const auto configured = std::chrono::microseconds(config_.default_timeout);
+  const auto timeout = request.timeout.count() > 0 && config_.allow_timeout_override ? request.timeout : configured;
+  if (timeout.count() > 0) item->deadline = arrival + timeout;
+  item->priority = request.priority == 0 ? config_.default_priority : request.priority;
+  if (config_.priority_levels == 0) item->priority = 0;
+  item->priority = std::min(item->priority, config_.priority_levels);
+  const std::string key = JoinKey(request.inputs, &item->rows);
+  if (batching_ && item->rows <= *config_.max_batch) item->key = key;
+  Status status = signature_.Check(request.inputs);
+  if (status.ok()) status = signature_.CheckOutputs(request.outputs);
+  item->request = std::move(request);
+  item->done = std::move(done);
+  if (!status.ok()) {
+    Answer(item, Refusal(*item, OutcomeOf(status, false), fmt::format("model '{}'; {}", config_.name, status.message())));
+    return nullptr;
+  }
+  Duration wait{};
+  bool queued = false, full = true;
+  {
+    const std::lock_guard lock(mutex_);
+    const size_t others = running_ + queue_->size();
+    wait = queue_->ExpectedWait(instances());
+    full = !throttled_ || others < instances_.size();
+    queued = full && queue_->Push(item, others);
+  }
+  if (queued) {
+    arrived_.notify_one();
+    return item;
+  }
+  Answer(item, Overload(*item, wait, full));
+  return nullptr;
+}
+
+InferResponse Model::Overload(const Item& item, Duration wait, bool full) const {
+  InferResponse r =
+      Refusal(item, Outcome::kOverload,
+              full ? fmt::format("model '{}'; its queue is full; it holds {} requests", config_.name, config_.max_queue)
+                   : fmt::format("model '{}'; memory is above 80 % of its limit; no request is taken beside those that run",
+                                 config_.name));
+  r.retry_after_s = static_cast<int>(std::clamp<int64_t>(std::chrono::ceil<std::chrono::seconds>(wait).count(), 1, 60));
+  return r;
+}
+
+void Model::Cancel(const ItemPtr& item) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (item->cancelled || item->state == Item::State::kDone) return;
+    item->cancelled = true;
+    if (item->state == Item::State::kRunning) {
+      // A run of several goes on for the others.
+      if (--item->batch->wanted == 0) item->batch->cancel.Cancel();
+      return;
+    }
+    if (!queue_->Remove(item.get())) return;
+    item->state = Item::State::kDone;
+  }
+  Answer(item, Refusal(*item, Outcome::kCancelled, "cancelled while it waited"));
+}
+
+void Model::Expire(TimePoint now) {
+  std::vector<ItemPtr> expired;
+  {
+    const std::lock_guard lock(mutex_);
+    if (queue_->size() == 0 || queue_->next_deadline() > now) return;
+    expired = queue_->TakeExpired(now);
+    for (const ItemPtr& item : expired) item->state = Item::State::kDone;
+  }
+  for (const ItemPtr& item : expired) {
+    Answer(item, Refusal(*item, Outcome::kDeadline,
+                         fmt::format("model '{}'; the request's time was over while it waited", config_.name)));
+  }
+}
+
+void Model::TrimIdle(TimePoint now, Duration idle) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (trim_ || running_ > 0 || last_run_ == TimePoint{} || now - last_run_ < idle) return;
+    trim_ = true;
+  }
+  arrived_.notify_all();
+}
+
+size_t Model::queued() const {
+  const std::lock_guard lock(mutex_);
+  return queue_->size();
+}
+
+size_t Model::in_flight() const {
+  const std::lock_guard lock(mutex_);
+  return queue_->size() + running_;
+}
+
+void Model::Work(Instance& instance) {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    if (queue_->size() == 0) {
+      if (stopping_) return;
+      if (trim_ && !instance.trimmed) {
+        instance.trimmed = true;
+        instance.session->Trim();
+        Charge(instance);
+      }
+      arrived_.wait(lock);
+      continue;
+    }
+    // The cores come first and the choice of requests after, so that those which arrive meanwhile may join.
+    lock.unlock();
+    place_.gate->Acquire(instance.cores);
+    lock.lock();
+    auto decision = queue_->Take(Now());
+    if (decision.items.empty()) {
+      place_.gate->Release(instance.cores);
+      if (decision.wait_until != TimePoint::max()) arrived_.wait_until(lock, decision.wait_until);
+      continue;
+    }
+    Batch batch;
+    batch.items = std::move(decision.items);
+    batch.wanted = batch.items.size();
+    running_ += batch.items.size();
+    for (const ItemPtr& item : batch.items) {
+      item->state = Item::State::kRunning;
+      item->batch = &batch;
+      batch.rows += item->rows;
+    }
+    trim_ = false;
+    instance.trimmed = false;
+    lock.unlock();
+    RunBatch(instance, batch);
+    lock.lock();
+    running_ -= batch.items.size();
+    last_run_ = Now();
+  }
+}
+
+// Runs on the cores taken, gives them back, and answers.
+void Model::RunBatch(Instance& instance, Batch& batch) {
+  const TimePoint taken = Now();
+  RunOptions options;
+  options.cancel = &batch.cancel;
+  options.deadline = taken;
+  std::vector<const std::vector<HostTensor>*> requests;
+  for (const ItemPtr& item : batch.items) {
+    options.deadline = std::max(options.deadline, item->deadline);
+    requests.push_back(&item->request.inputs);
+  }
+  InferTimes times;
+  const bool several = batch.items.size() > 1;
+  std::vector<HostTensor> joined;
+  if (several) joined = Join(requests, &instance.buffers);
+  const TimePoint begin = Now();
+  times.input = Nanoseconds(begin - taken);
+  auto outputs = instance.session->Run(several ? joined : *requests[0], options);
+  const TimePoint end = Now();
+  times.infer = Nanoseconds(end - begin);
+  if (!outputs.ok() && several && OutcomeOf(outputs.status(), false) == Outcome::kBadRequest) {
+    RunApart(instance, batch);
+    return;
+  }
+  Settle(instance, batch, taken, end);
+  if (!outputs.ok()) {
+    place_.gate->Release(instance.cores);
+    Fail(batch, outputs.status(), times, taken);
+    return;
+  }
+  std::vector<InferResponse> responses = PartOutputs(batch, *outputs);
+  times.output = Nanoseconds(Now() - end);
+  metrics_->Ran(batch.rows, times);
+  place_.gate->Release(instance.cores);
+  for (size_t i = 0; i < responses.size(); ++i) {
+    responses[i].times = times;
+    responses[i].times.queue = Nanoseconds(taken - batch.items[i]->arrival);
+    Answer(batch.items[i], std::move(responses[i]));
+  }
+}
+
+// One request of the batch has values that the model refuses: the others shall not suffer for it.
+void Model::RunApart(Instance& instance, Batch& batch) {
+  place_.gate->Release(instance.cores);
+  for (const ItemPtr& item : batch.items) {
+    Batch alone;
+    {
+      const std::lock_guard lock(mutex_);
+      alone.items = {item};
+      alone.rows = item->rows;
+      alone.wanted = item->cancelled ? 0 : 1;
+      if (item->cancelled) alone.cancel.Cancel();
+      item->batch = &alone;
+    }
+    place_.gate->Acquire(instance.cores);
+    RunBatch(instance, alone);
+  }
+}
+
+// The run is over: nobody can cancel it any more, and its cost is known.
+void Model::Settle(Instance& instance, Batch& batch, TimePoint begin, TimePoint end) {
+  Charge(instance);
+  const std::lock_guard lock(mutex_);
+  queue_->OnServed(batch.rows, end - begin);
+  for (const ItemPtr& item : batch.items) {
+    item->state = Item::State::kDone;
+    item->batch = nullptr;
+  }
+}
+
+std::vector<InferResponse> Model::PartOutputs(const Batch& batch, const std::vector<HostTensor>& outputs) const {
+  std::vector<InferResponse> responses;
+  int64_t row = 0;
+  const TimePoint now = Now();
+  for (const ItemPtr& item : batch.items) {
+    responses.push_back(Refusal(*item, Outcome::kOk, ""));
+    InferResponse& r = responses.back();
+    if (item->cancelled) {
+      r.outcome = Outcome::kCancelled;
+      r.message = "cancelled while it ran";
+    } else if (now > item->deadline) {
+      r.outcome = Outcome::kDeadline;
+      r.message = fmt::format("model '{}'; the request's time was over when its run ended", config_.name);
+    } else {
+      auto part = Part(outputs, row, item->rows, batch.rows, item->request.outputs);
+      Status status = part.status();
+      if (status.ok() && item->request.check_outputs) status = item->request.check_outputs(*part);
+      r.outcome = status.code() == Code::kResourceLimit ? Outcome::kTooLarge : OutcomeOf(status, false);
+      r.message = status.message();
+      if (status.ok()) r.outputs = std::move(part).value();
+    }
+    row += item->rows;
+  }
+  return responses;
+}
+
+void Model::Fail(const Batch& batch, const Status& status, InferTimes times, TimePoint taken) {
+  const TimePoint now = Now();
+  for (const ItemPtr& item : batch.items) {
+    Outcome outcome = OutcomeOf(status, now > item->deadline);
+    if (item->cancelled) outcome = Outcome::kCancelled;
+    InferResponse r = Refusal(*item, outcome, fmt::format("model '{}'; {}", config_.name, status.message()));
+    times.queue = Nanoseconds(taken - item->arrival);
+    r.times = times;
+    Answer(item, std::move(r));
+  }
+}
+
+}  // namespace tenon::serve

@@ -1,0 +1,113 @@
+// One loaded version of a model: its queue, and instances that take from it, each with a session on its own cores.
+#ifndef TENON_SERVE_MODEL_H_
+#define TENON_SERVE_MODEL_H_
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "serve/batch.h"
+#include "serve/core_gate.h"
+#include "serve/metrics.h"
+#include "serve/queue.h"
+
+namespace tenon::serve {
+
+/// What a model runs on.
+struct Place {
+  std::vector<int> cores;          ///< shared out among the instances, disjoint
+  bool pin = true;
+  uint64_t memory_limit = 0;       ///< bytes for all instances together; 0: no limit
+  std::shared_ptr<CoreGate> gate;  ///< of the cores
+};
+
+class Model {
+ public:
+  /// Opens and warms all instances. `file` is the model of this version.
+  static Result<std::shared_ptr<Model>> Load(const ModelConfig& config, const std::string& version, const std::string& file,
+                                             const ModelOpener& open, const Place& place, std::shared_ptr<Metrics> metrics);
+  /// Answers what is queued, then ends. Never called by one of its own threads.
+  ~Model();
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+
+  /// Accepts or answers. The request has been counted as accepted; null when it is answered already.
+  ItemPtr Submit(InferRequest request, std::function<void(InferResponse)> done, TimePoint arrival);
+  void Cancel(const ItemPtr& item);
+  /// Answers queued requests whose deadline has passed.
+  void Expire(TimePoint now);
+  /// Gives arenas back when nothing ran for `idle`.
+  void TrimIdle(TimePoint now, Duration idle);
+
+  /// Memory is short: until this is lifted only as many requests are taken as there are instances.
+  void SetThrottled(bool throttled) { throttled_.store(throttled, std::memory_order_relaxed); }
+
+  const Place& place() const { return place_; }
+  const ModelConfig& config() const { return config_; }
+  const std::string& version() const { return version_; }
+  const std::string& file() const { return file_; }
+  const Signature& signature() const { return signature_; }
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  Metrics& metrics() { return *metrics_; }
+  size_t queued() const;
+  size_t in_flight() const;
+  uint64_t memory_bytes() const { return memory_.load(std::memory_order_relaxed); }
+  int threads_per_instance() const { return static_cast<int>(instances_[0]->cores.size()); }
+  int instances() const { return static_cast<int>(instances_.size()); }
+
+ private:
+  struct Instance {
+    std::vector<int> cores;
+    std::unique_ptr<Session> session;
+    std::vector<std::vector<char>> buffers;   // of joined inputs
+    std::atomic<uint64_t> charged{0};
+    bool trimmed = true;
+    std::thread thread;
+  };
+
+  Model(const ModelConfig& config, std::string version, std::string file, const Place& place, std::shared_ptr<Metrics> metrics);
+  // No more instances than cores: their threads never outnumber the cores.
+  int InstanceCount() const { return std::clamp(config_.instances, 1, static_cast<int>(place_.cores.size())); }
+  Status Start(const ModelOpener& open);
+  Status OpenInstance(Instance& instance, const ModelOpener& open);
+  void SettleBatching();
+  void Work(Instance& instance);
+  void RunBatch(Instance& instance, Batch& batch);
+  void RunApart(Instance& instance, Batch& batch);
+  void Settle(Instance& instance, Batch& batch, TimePoint begin, TimePoint end);
+  std::vector<InferResponse> PartOutputs(const Batch& batch, const std::vector<HostTensor>& outputs) const;
+  void Fail(const Batch& batch, const Status& status, InferTimes times, TimePoint taken);
+  void Answer(const ItemPtr& item, InferResponse response);
+  InferResponse Refusal(const Item& item, Outcome outcome, std::string message) const;
+  InferResponse Overload(const Item& item, Duration wait, bool full) const;
+  void Charge(Instance& instance);
+
+  ModelConfig config_;
+  std::string version_;
+  std::string file_;
+  Place place_;
+  std::shared_ptr<Metrics> metrics_;
+  Signature signature_;
+  std::map<std::string, std::string> metadata_;
+  bool batching_ = false;
+  std::vector<std::unique_ptr<Instance>> instances_;
+  std::atomic<uint64_t> memory_{0};
+  std::atomic<bool> throttled_{false};
+
+  mutable std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::unique_ptr<BatchQueue> queue_;
+  size_t running_ = 0;             // items
+  bool stopping_ = false;
+  TimePoint last_run_{};
+  bool trim_ = false;
+};
+
+}  // namespace tenon::serve
+
+#endif  // TENON_SERVE_MODEL_H_

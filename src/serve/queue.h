@@ -1,0 +1,98 @@
+// The queue of one model and the decision which requests run next, together. Holds no lock and reads no clock: the caller does
+// both.
+#ifndef TENON_SERVE_QUEUE_H_
+#define TENON_SERVE_QUEUE_H_
+
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tenon/server.h"
+
+namespace tenon::serve {
+
+using TimePoint = std::chrono::steady_clock::time_point;
+using Duration = std::chrono::steady_clock::duration;
+
+struct Batch;
+
+/// A request on its way. Fields below `key` are guarded by the lock of its model.
+struct Item {
+  InferRequest request;
+  std::function<void(InferResponse)> done;
+  TimePoint arrival{};
+  TimePoint deadline = TimePoint::max();
+  uint32_t priority = 0;
+  int64_t rows = 1;
+  std::string key;                 ///< requests of equal keys may run together; empty: only alone
+  enum class State { kQueued, kRunning, kDone } state = State::kQueued;
+  bool cancelled = false;
+  Batch* batch = nullptr;          ///< while running
+};
+using ItemPtr = std::shared_ptr<Item>;
+
+/// Requests that run as one.
+struct Batch {
+  std::vector<ItemPtr> items;
+  int64_t rows = 0;
+  size_t wanted = 0;               ///< items that nobody has cancelled
+  CancelToken cancel;
+};
+
+struct QueuePolicy {
+  int64_t max_rows = 1;            ///< most rows of one run; 1: requests never join
+  std::vector<int> preferred;      ///< ascending
+  Duration max_delay{0};
+  size_t max_queue = 256;
+};
+
+class BatchQueue {
+ public:
+  explicit BatchQueue(QueuePolicy policy) : policy_(std::move(policy)) {}
+
+  /// False: the queue is full. `others`: requests of this model that were in flight when this one arrived.
+  bool Push(ItemPtr item, size_t others);
+
+  struct Decision {
+    std::vector<ItemPtr> items;                ///< to run now
+    TimePoint wait_until = TimePoint::max();   ///< when to ask again if nothing runs; max: when something arrives
+  };
+  /// What an idle instance should do now.
+  Decision Take(TimePoint now);
+
+  /// Takes out all whose deadline has passed.
+  std::vector<ItemPtr> TakeExpired(TimePoint now);
+  /// Takes `item` out; false when it is not queued.
+  bool Remove(const Item* item);
+
+  /// A run of `rows` rows took this long.
+  void OnServed(int64_t rows, Duration duration);
+
+  size_t size() const { return size_; }
+  /// When the next deadline passes.
+  TimePoint next_deadline() const;
+  /// How long a new request would wait, by the service times seen; zero when nothing is known.
+  Duration ExpectedWait(int instances) const;
+
+ private:
+  bool WorthWaiting(int64_t rows, TimePoint now, TimePoint head) const;
+  int64_t Target() const { return policy_.preferred.empty() ? policy_.max_rows : policy_.preferred.back(); }
+  size_t CutToPreferred(const std::vector<ItemPtr>& items) const;
+  double ServiceSeconds(int64_t rows) const;
+
+  QueuePolicy policy_;
+  std::map<uint32_t, std::deque<ItemPtr>> levels_;   // by priority, lowest number first
+  size_t size_ = 0;
+  TimePoint last_arrival_{};
+  double gap_s_ = -1;          // running mean of times between arrivals; < 0: unknown
+  double overlap_ = 0;         // running share of arrivals that found others in flight
+  std::map<int64_t, double> service_s_;   // running mean by rows; at most max_rows entries
+};
+
+}  // namespace tenon::serve
+
+#endif  // TENON_SERVE_QUEUE_H_

@@ -1,0 +1,469 @@
+// The server on sessions that are made up: threads meet here, so that this also runs under ThreadSanitizer.
+#include "tenon/server.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <set>
+#include <thread>
+
+namespace tenon::serve {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::milliseconds;
+
+// What the sessions of a test share.
+struct Control {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool hold = false;             // runs wait until this is false, or until they are cancelled
+  std::atomic<int> running{0};
+  std::atomic<int> sessions{0};
+  std::atomic<int> runs{0};
+  std::atomic<int> trims{0};
+  std::atomic<int64_t> most_rows{0};
+  std::atomic<int> add{1};       // answers are inputs plus this
+  std::atomic<bool> fail_open{false};
+  std::vector<SessionOptions> opened;
+
+  void Hold(bool value) {
+    {
+      const std::lock_guard lock(mutex);
+      hold = value;
+    }
+    changed.notify_all();
+  }
+};
+
+// y [batch, 2] = x [batch, 2] + add. A negative x is refused as a model refuses an index.
+class FakeSession final : public Session {
+ public:
+  FakeSession(Control& control, int add) : control_(control), add_(add) {
+    inputs_ = {{"x", DType::kF32, false, true, {"batch", "2"}}};
+    outputs_ = {{"y", DType::kF32, false, true, {"batch", "2"}}};
+    ++control_.sessions;
+  }
+  ~FakeSession() override { --control_.sessions; }
+  const std::vector<TensorInfo>& inputs() const override { return inputs_; }
+  const std::vector<TensorInfo>& outputs() const override { return outputs_; }
+  const std::map<std::string, std::string>& metadata() const override { return metadata_; }
+  Result<std::vector<HostTensor>> Run(const std::vector<HostTensor>& inputs, const RunOptions& options) override {
+    if (inputs.size() != 1) return Status(Code::kUsage, "input 'x' is missing");
+    ++control_.running;
+    {
+      std::unique_lock lock(control_.mutex);
+      while (control_.hold && !(options.cancel != nullptr && options.cancel->cancelled()) &&
+             std::chrono::steady_clock::now() < options.deadline) {
+        control_.changed.wait_for(lock, milliseconds(1));
+      }
+    }
+    --control_.running;
+    if (options.cancel != nullptr && options.cancel->cancelled()) return Status(Code::kCancelled, "run cancelled");
+    if (std::chrono::steady_clock::now() >= options.deadline)
+      return Status(Code::kCancelled, "run cancelled; its deadline passed");
+    const float* x = static_cast<const float*>(inputs[0].data);
+    result_.assign(x, x + inputs[0].bytes / sizeof(float));
+    for (float& v : result_) {
+      if (v < 0) return Status(Code::kBadInput, "index out of range");
+      v += static_cast<float>(add_);
+    }
+    if (options.cancel != nullptr) {   // warm-up has none
+      ++control_.runs;
+      control_.most_rows = std::max(control_.most_rows.load(), inputs[0].shape[0]);
+    }
+    HostTensor y = inputs[0];
+    y.name = "y";
+    y.data = result_.data();
+    y.owner = nullptr;
+    return std::vector<HostTensor>{y};
+  }
+  Status RunInto(const HostTensor*, size_t, HostTensor*, size_t, const RunOptions&) override { return {Code::kUnsupported, ""}; }
+  Status CarryState(const std::string&, const std::string&) override { return {Code::kUnsupported, ""}; }
+  void ResetState() override {}
+  void Trim() override { ++control_.trims; }
+  MemoryReport memory() const override {
+    MemoryReport m;
+    m.charged = 1000;
+    return m;
+  }
+  std::vector<KernelReport> kernels() const override { return {}; }
+  int threads() const override { return 1; }
+
+ private:
+  Control& control_;
+  int add_;
+  std::vector<TensorInfo> inputs_, outputs_;
+  std::map<std::string, std::string> metadata_;
+  std::vector<float> result_;
+};
+
+// Collects answers.
+struct Answers {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<InferResponse> all;
+
+  std::function<void(InferResponse)> Take() {
+    return [this](InferResponse r) {
+      const std::lock_guard lock(mutex);
+      all.push_back(std::move(r));
+      changed.notify_all();
+    };
+  }
+  bool Wait(size_t n) {
+    std::unique_lock lock(mutex);
+    return changed.wait_for(lock, std::chrono::seconds(20), [&] { return all.size() >= n; });
+  }
+  int Count(Outcome outcome) {
+    const std::lock_guard lock(mutex);
+    return static_cast<int>(std::count_if(all.begin(), all.end(), [&](const InferResponse& r) { return r.outcome == outcome; }));
+  }
+};
+
+class ServerTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() /
+              ("tenon_serve_" + std::to_string(::getpid()) + "_" + testing::UnitTest::GetInstance()->current_test_info()->name());
+    fs::create_directories(folder_ / "m" / "1");
+    Touch("m/1/model.onnx");
+  }
+  void TearDown() override {
+    control_.Hold(false);
+    server_.reset();
+    EXPECT_EQ(control_.sessions, 0);
+    fs::remove_all(folder_);
+  }
+  void Touch(const std::string& file) {
+    fs::create_directories((folder_ / file).parent_path());
+    std::ofstream(folder_ / file, std::ios::app) << "x";
+  }
+  void Start(ServerOptions options = {}) {
+    options.repository = folder_;
+    options.cores = {};
+    options.open = [this](const std::string&, const SessionOptions& session) -> Result<std::unique_ptr<Session>> {
+      if (control_.fail_open) return Status(Code::kBadInput, "damaged");
+      const std::lock_guard lock(control_.mutex);
+      control_.opened.push_back(session);
+      return std::unique_ptr<Session>(new FakeSession(control_, control_.add));
+    };
+    auto server = InferenceServer::Create(std::move(options));
+    ASSERT_TRUE(server.ok());
+    server_ = std::move(server).value();
+    const Status status = server_->Start();
+    ASSERT_TRUE(status.ok()) << status.message();
+  }
+  static InferRequest Ask(std::vector<float> values, const std::string& model = "m") {
+    InferRequest r;
+    r.model = model;
+    auto owner = std::make_shared<std::vector<float>>(std::move(values));
+    HostTensor x;
+    x.name = "x";
+    x.dtype = DType::kF32;
+    x.shape = {static_cast<int64_t>(owner->size()) / 2, 2};
+    x.data = owner->data();
+    x.bytes = owner->size() * sizeof(float);
+    x.owner = owner;
+    r.inputs = {x};
+    return r;
+  }
+  std::shared_ptr<InferTicket> Send(InferRequest request) { return server_->Infer(std::move(request), answers_.Take()); }
+  ModelStatistics Stats(const std::string& name = "m") {
+    const auto all = server_->Statistics(name);
+    return all.empty() ? ModelStatistics{} : all[0];
+  }
+  void ExpectInvariant() {
+    for (const ModelStatistics& s : server_->Statistics()) {
+      uint64_t sum = s.in_flight;
+      for (uint64_t n : s.outcomes) sum += n;
+      EXPECT_EQ(s.accepted, sum) << s.name;
+    }
+  }
+  void WaitRunning(int n) {
+    while (control_.running < n) std::this_thread::sleep_for(milliseconds(1));
+  }
+
+  Control control_;
+  fs::path folder_;
+  Answers answers_;
+  std::unique_ptr<InferenceServer> server_;
+};
+
+TEST_F(ServerTest, Answers) {
+  Start();
+  InferRequest request = Ask({1, 2});
+  request.id = "seven";
+  Send(std::move(request));
+  ASSERT_TRUE(answers_.Wait(1));
+  const InferResponse& r = answers_.all[0];
+  EXPECT_EQ(r.outcome, Outcome::kOk) << r.message;
+  EXPECT_EQ(r.id, "seven");
+  EXPECT_EQ(r.version, "1");
+  EXPECT_EQ(static_cast<const float*>(r.outputs[0].data)[1], 3);
+  EXPECT_TRUE(server_->Ready());
+  ExpectInvariant();
+}
+
+TEST_F(ServerTest, RefusesWhatTheModelDoesNotTake) {
+  Start();
+  InferRequest type = Ask({1, 2}), shape = Ask({1, 2}), name = Ask({1, 2}), output = Ask({1, 2});
+  type.inputs[0].dtype = DType::kI32;
+  shape.inputs[0].shape = {2, 1};
+  name.inputs[0].name = "z";
+  output.outputs = {"w"};
+  for (auto* r : {&type, &shape, &name, &output}) EXPECT_EQ(Send(std::move(*r)), nullptr);
+  EXPECT_EQ(answers_.Count(Outcome::kBadRequest), 4);
+  Send(Ask({1, 2}, "none"));
+  EXPECT_EQ(answers_.Count(Outcome::kNotFound), 1);
+  ExpectInvariant();
+}
+
+TEST_F(ServerTest, WaitingRequestsJoinAndGetTheirOwnRows) {
+  Start();
+  control_.Hold(true);
+  Send(Ask({100, 100}));
+  WaitRunning(1);
+  for (int i = 0; i < 6; ++i) Send(Ask({static_cast<float>(i), 0}));
+  control_.Hold(false);
+  ASSERT_TRUE(answers_.Wait(7));
+  EXPECT_EQ(control_.runs, 2);   // V09: what queued behind the first runs as one
+  EXPECT_EQ(control_.most_rows, 6);
+  std::set<float> first;
+  for (const InferResponse& r : answers_.all) first.insert(static_cast<const float*>(r.outputs[0].data)[0]);
+  EXPECT_EQ(first, (std::set<float>{1, 2, 3, 4, 5, 6, 101}));
+  EXPECT_EQ(Stats().rows, 7U);
+  EXPECT_EQ(Stats().runs, 2U);
+}
+
+TEST_F(ServerTest, OneBadRequestOfABatchFailsAlone) {
+  Start();
+  control_.Hold(true);
+  Send(Ask({100, 100}));
+  WaitRunning(1);
+  Send(Ask({1, 1}));
+  Send(Ask({-1, 1}));
+  Send(Ask({2, 2}));
+  control_.Hold(false);
+  ASSERT_TRUE(answers_.Wait(4));
+  EXPECT_EQ(answers_.Count(Outcome::kOk), 3);
+  EXPECT_EQ(answers_.Count(Outcome::kBadRequest), 1);
+  ExpectInvariant();
+}
+
+// V05: a client that goes away stops its work, waiting or running.
+TEST_F(ServerTest, V05_CancelWhileQueuedAndWhileRunning) {
+  ServerOptions options;
+  options.defaults.max_batch = 0;
+  Start(options);
+  control_.Hold(true);
+  const auto running = Send(Ask({1, 1}));
+  WaitRunning(1);
+  const auto queued = Send(Ask({2, 2}));
+  ASSERT_NE(queued, nullptr);
+  queued->Cancel();
+  EXPECT_EQ(answers_.Count(Outcome::kCancelled), 1);
+  running->Cancel();
+  ASSERT_TRUE(answers_.Wait(2));
+  EXPECT_EQ(answers_.Count(Outcome::kCancelled), 2);
+  running->Cancel();   // over: no effect
+  EXPECT_EQ(Stats().in_flight, 0U);
+  ExpectInvariant();
+}
+
+TEST_F(ServerTest, CancellingOneOfABatchLeavesTheOthers) {
+  Start();
+  control_.Hold(true);
+  Send(Ask({9, 9}));
+  WaitRunning(1);
+  const auto a = Send(Ask({1, 1}));
+  Send(Ask({2, 2}));
+  control_.Hold(false);
+  ASSERT_TRUE(answers_.Wait(1));
+  a->Cancel();
+  ASSERT_TRUE(answers_.Wait(3));
+  EXPECT_GE(answers_.Count(Outcome::kOk), 2);
+  ExpectInvariant();
+}
+
+TEST_F(ServerTest, V07_FullQueueIsAnsweredAtOnce) {
+  ServerOptions options;
+  options.defaults.max_queue = 2;
+  options.defaults.max_batch = 0;
+  Start(options);
+  control_.Hold(true);
+  Send(Ask({1, 1}));
+  WaitRunning(1);
+  for (int i = 0; i < 5; ++i) Send(Ask({1, 1}));
+  EXPECT_EQ(answers_.Count(Outcome::kOverload), 3);
+  EXPECT_GE(answers_.all[0].retry_after_s, 1);
+  control_.Hold(false);
+  ASSERT_TRUE(answers_.Wait(6));
+  EXPECT_EQ(answers_.Count(Outcome::kOk), 3);
+  ExpectInvariant();
+}
+
+TEST_F(ServerTest, DeadlinesHoldWhileQueuedAndRunning) {
+  ServerOptions options;
+  options.defaults.max_batch = 0;
+  Start(options);
+  control_.Hold(true);
+  InferRequest running = Ask({1, 1}), queued = Ask({2, 2});
+  running.timeout = milliseconds(60);
+  queued.timeout = milliseconds(30);
+  Send(std::move(running));
+  Send(std::move(queued));
+  ASSERT_TRUE(answers_.Wait(2));
+  EXPECT_EQ(answers_.Count(Outcome::kDeadline), 2);
+  EXPECT_EQ(Stats().in_flight, 0U);
+  ExpectInvariant();
+}
+
+// V10: the new stands beside the old; no request fails; a failed load keeps the old; memory of the old goes back.
+TEST_F(ServerTest, V10_ReloadUnderLoadLosesNothing) {
+  ServerOptions options;
+  options.control = ServerOptions::Control::kExplicit;
+  options.load = {"*"};
+  Start(options);
+  std::atomic<bool> stop{false};
+  std::atomic<size_t> sent{0};
+  std::thread client([&] {
+    while (!stop) {
+      const size_t n = ++sent;
+      Send(Ask({1, 1}));
+      answers_.Wait(n);
+    }
+  });
+  for (int i = 2; i < 22; ++i) {
+    control_.add = i;
+    EXPECT_TRUE(server_->Load("m").ok());
+  }
+  control_.fail_open = true;
+  EXPECT_FALSE(server_->Load("m").ok());
+  control_.fail_open = false;
+  stop = true;
+  client.join();
+  EXPECT_EQ(answers_.Count(Outcome::kOk), static_cast<int>(sent));
+  const size_t before = answers_.all.size();
+  Send(Ask({0, 0}));
+  ASSERT_TRUE(answers_.Wait(before + 1));
+  EXPECT_EQ(static_cast<const float*>(answers_.all.back().outputs[0].data)[0], 21);
+  EXPECT_EQ(server_->Index()[0].state, "READY");
+  EXPECT_NE(server_->Index()[0].reason.find("damaged"), std::string::npos);
+  ExpectInvariant();
+}
+
+TEST_F(ServerTest, UnloadAnswersWhatIsInFlightAndThenGivesMemoryBack) {
+  ServerOptions options;
+  options.control = ServerOptions::Control::kExplicit;
+  options.load = {"m"};
+  Start(options);
+  control_.Hold(true);
+  auto ticket = Send(Ask({1, 1}));
+  WaitRunning(1);
+  std::thread unload([&] { EXPECT_TRUE(server_->Unload("m").ok()); });
+  while (server_->ModelReady("m")) std::this_thread::sleep_for(milliseconds(1));
+  Send(Ask({1, 1}));
+  EXPECT_EQ(answers_.Count(Outcome::kNotReady), 1);
+  control_.Hold(false);
+  ticket.reset();
+  unload.join();
+  EXPECT_EQ(answers_.Count(Outcome::kOk), 1);
+  EXPECT_EQ(control_.sessions, 0);
+  EXPECT_EQ(server_->memory_used(), 0U);
+  EXPECT_TRUE(server_->Load("m").ok());
+  EXPECT_TRUE(server_->ModelReady("m"));
+}
+
+TEST_F(ServerTest, LoadingNeedsExplicitControl) {
+  Start();
+  EXPECT_EQ(server_->Load("m").code(), Code::kUsage);
+  EXPECT_EQ(server_->Unload("m").code(), Code::kUsage);
+}
+
+TEST_F(ServerTest, PollingFollowsTheFolder) {
+  ServerOptions options;
+  options.control = ServerOptions::Control::kPoll;
+  options.poll_interval = milliseconds(20);
+  Start(options);
+  Touch("m/3/model.onnx");
+  Touch("n/1/model.onnx");
+  const auto wait = [&](const std::string& name, const std::string& version, bool ready) {
+    for (int i = 0; i < 1000 && server_->ModelReady(name, version) != ready; ++i) std::this_thread::sleep_for(milliseconds(5));
+    return server_->ModelReady(name, version) == ready;
+  };
+  EXPECT_TRUE(wait("m", "3", true));
+  EXPECT_TRUE(wait("m", "1", false));   // the newest version alone
+  EXPECT_TRUE(wait("n", "", true));
+  fs::remove_all(folder_ / "n");
+  EXPECT_TRUE(wait("n", "", false));
+}
+
+// M06: cores are shared out among the instances; threads never outnumber them.
+TEST_F(ServerTest, M06_InstancesShareTheCores) {
+  ServerOptions options;
+  options.defaults.instances = 64;
+  Start(options);
+  const ModelStatistics s = Stats();
+  EXPECT_LE(s.instances * s.threads, server_->cores());
+  EXPECT_GE(s.instances, 1);
+  std::set<int> used;
+  for (const SessionOptions& o : control_.opened) {
+    for (int c : o.cores) EXPECT_TRUE(used.insert(c).second) << c;
+  }
+}
+
+// M02: what nobody asks gives its arena back.
+TEST_F(ServerTest, M02_IdleModelsAreTrimmed) {
+  ServerOptions options;
+  options.idle_trim = std::chrono::seconds(1);
+  Start(options);
+  Send(Ask({1, 1}));
+  ASSERT_TRUE(answers_.Wait(1));
+  for (int i = 0; i < 500 && control_.trims == 0; ++i) std::this_thread::sleep_for(milliseconds(10));
+  EXPECT_EQ(control_.trims, 1);
+}
+
+TEST_F(ServerTest, DrainRefusesAndWaits) {
+  Start();
+  control_.Hold(true);
+  Send(Ask({1, 1}));
+  WaitRunning(1);
+  EXPECT_FALSE(server_->Drain(milliseconds(20)));
+  Send(Ask({1, 1}));
+  EXPECT_EQ(answers_.Count(Outcome::kNotReady), 1);
+  control_.Hold(false);
+  EXPECT_TRUE(server_->Drain(std::chrono::seconds(10)));
+  EXPECT_FALSE(server_->Ready());
+}
+
+TEST_F(ServerTest, ManyThreadsManyRequests) {
+  ServerOptions options;
+  options.defaults.instances = 2;
+  options.defaults.max_queue = 16;
+  options.defaults.max_delay = std::chrono::microseconds(200);
+  Start(options);
+  std::vector<std::thread> clients;
+  for (int t = 0; t < 4; ++t) {
+    clients.emplace_back([&, t] {
+      for (int i = 0; i < 200; ++i) {
+        auto ticket = Send(Ask(std::vector<float>(static_cast<size_t>(2 + 2 * (i % 3)), i % 17 == 0 ? -1.0F : 1.0F)));
+        if (ticket != nullptr && (i + t) % 5 == 0) ticket->Cancel();
+      }
+    });
+  }
+  for (auto& c : clients) c.join();
+  ASSERT_TRUE(answers_.Wait(800));
+  EXPECT_TRUE(server_->Drain(std::chrono::seconds(10)));
+  ExpectInvariant();
+  EXPECT_EQ(Stats().accepted, 800U);
+}
+
+}  // namespace
+}  // namespace tenon::serve

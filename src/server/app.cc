@@ -1,0 +1,152 @@
+#include "server/app.h"
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+#include "server/compress.h"
+#include "server/context.h"
+#include "server/status_map.h"
+#include "server/transport/grpc.h"
+
+namespace tenon::server {
+namespace {
+
+constexpr size_t kWorthCompressing = 4096;
+
+// One thread for what blocks: loading and unloading.
+class Background {
+ public:
+  Background() : thread_([this] { Work(); }) {}
+  ~Background() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+  void Add(std::function<void()> job) {
+    {
+      const std::lock_guard lock(mutex_);
+      jobs_.push_back(std::move(job));
+    }
+    changed_.notify_all();
+  }
+
+ private:
+  void Work() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      changed_.wait(lock, [this] { return stopping_ || !jobs_.empty(); });
+      if (stopping_) return;
+      auto job = std::move(jobs_.front());
+      jobs_.pop_front();
+      lock.unlock();
+      job();
+      lock.lock();
+    }
+  }
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> jobs_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+// Packs the answer as the client allows.
+class PackingExchange final : public Exchange {
+ public:
+  PackingExchange(std::shared_ptr<Exchange> inner, bool gzip) : inner_(std::move(inner)), gzip_(gzip) {}
+  void Respond(std::function<HttpResponse()> make) override {
+    inner_->Respond([make = std::move(make), gzip = gzip_] {
+      HttpResponse r = make();
+      if (r.body.size() < kWorthCompressing) return r;
+      std::string packed = Deflate(r.body, gzip);
+      if (packed.empty()) return r;
+      r.body = std::move(packed);
+      r.headers.emplace_back("Content-Encoding", gzip ? "gzip" : "deflate");
+      return r;
+    });
+  }
+  void OnGone(std::function<void()> gone) override { inner_->OnGone(std::move(gone)); }
+
+ private:
+  std::shared_ptr<Exchange> inner_;
+  bool gzip_;
+};
+
+class LocalApp final : public App {
+ public:
+  LocalApp(InferenceServer& models, const AppOptions& options) : options_(options), context_(models) {
+    context_.response_limit = options.response_limit;
+    context_.background = [this](std::function<void()> job) { background_.Add(std::move(job)); };
+  }
+
+  Status Open() {
+    const auto handler = [this](std::shared_ptr<HttpRequest> request, std::shared_ptr<Exchange> exchange) {
+      Handle(std::move(request), std::move(exchange));
+    };
+    if (options_.http_port >= 0) {
+      TENON_ASSIGN_OR_RETURN(
+          http_, HttpServer::Listen(options_.host, options_.http_port, options_.io_threads, options_.limits, handler));
+    }
+    if (options_.grpc_port >= 0) {
+      TENON_ASSIGN_OR_RETURN(grpc_, GrpcServer::Listen(context_, options_.host, options_.grpc_port, options_.limits.body));
+    }
+    if (options_.metrics_port >= 0) {
+      TENON_ASSIGN_OR_RETURN(metrics_, HttpServer::Listen(options_.host, options_.metrics_port, 1, options_.limits, handler));
+    }
+    return Status::Ok();
+  }
+
+  int http_port() const override { return http_ == nullptr ? -1 : http_->port(); }
+  int grpc_port() const override { return grpc_ == nullptr ? -1 : grpc_->port(); }
+  int metrics_port() const override { return metrics_ == nullptr ? -1 : metrics_->port(); }
+  void StopAccepting() override {
+    if (http_ != nullptr) http_->StopAccepting();
+  }
+
+ private:
+  void Handle(std::shared_ptr<HttpRequest> request, std::shared_ptr<Exchange> exchange) {
+    const std::string_view encoding = request->Header("Content-Encoding");
+    if (!encoding.empty() && encoding != "identity") {
+      if (encoding != "gzip" && encoding != "deflate") {
+        HttpResponse r =
+            ErrorResponse(Outcome::kBadRequest, fmt::format("Content-Encoding '{}'; allowed: gzip, deflate", encoding));
+        r.status = 415;
+        return exchange->Respond([r] { return r; });
+      }
+      auto body = Inflate(request->body, options_.limits.body);
+      if (!body.ok()) {
+        const HttpResponse r = ErrorResponse(OutcomeOfRefusal(body.status()), body.status().message());
+        return exchange->Respond([r] { return r; });
+      }
+      request->body = std::move(body).value();
+      request->body.reserve(request->body.size() + kBodyPadding);
+    }
+    const std::string_view accepts = request->Header("Accept-Encoding");
+    const bool gzip = accepts.find("gzip") != std::string_view::npos;
+    if (gzip || accepts.find("deflate") != std::string_view::npos)
+      exchange = std::make_shared<PackingExchange>(std::move(exchange), gzip);
+    Route(context_, std::move(request), std::move(exchange));
+  }
+
+  AppOptions options_;
+  Context context_;
+  Background background_;
+  std::unique_ptr<HttpServer> http_;
+  std::unique_ptr<HttpServer> metrics_;
+  std::unique_ptr<GrpcServer> grpc_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<App>> App::Start(InferenceServer& models, const AppOptions& options) {
+  auto app = std::make_unique<LocalApp>(models, options);
+  TENON_RETURN_IF_ERROR(app->Open());
+  return std::unique_ptr<App>(std::move(app));
+}
+
+}  // namespace tenon::server

@@ -1,0 +1,92 @@
+// config.pbtxt, read by protobuf's own text parser.
+#include <google/protobuf/io/tokenizer.h>
+#include <google/protobuf/text_format.h>
+
+#include "base/status.h"
+#include "kserve.pb.h"
+#include "server/config_files.h"
+
+namespace tenon::server {
+namespace {
+
+constexpr size_t kMaxText = 1 << 20;
+constexpr int kMaxBatch = 4096;
+
+class Errors final : public google::protobuf::io::ErrorCollector {
+ public:
+  void AddError(int line, int column, const std::string& message) override {
+    if (first.empty()) first = fmt::format("line {}, column {}; {}", line + 1, column + 1, message);
+  }
+  std::string first;
+};
+
+Status ApplyBatching(const inference::ModelDynamicBatching& b, ModelConfig* c) {
+  c->preferred_batch.assign(b.preferred_batch_size().begin(), b.preferred_batch_size().end());
+  std::sort(c->preferred_batch.begin(), c->preferred_batch.end());
+  if (!c->preferred_batch.empty() && (c->preferred_batch[0] < 1 || c->preferred_batch.back() > c->max_batch.value_or(0))) {
+    return BadInput("preferred_batch_size; allowed: 1..max_batch_size, which is {}", c->max_batch.value_or(0));
+  }
+  constexpr uint64_t kLongest = 60000000;
+  if (b.max_queue_delay_microseconds() > kLongest) {
+    return BadInput("max_queue_delay_microseconds is {}; at most {} are allowed", b.max_queue_delay_microseconds(), kLongest);
+  }
+  c->max_delay = std::chrono::microseconds(b.max_queue_delay_microseconds());
+  c->priority_levels = static_cast<uint32_t>(std::min<uint64_t>(b.priority_levels(), 1000));
+  c->default_priority = static_cast<uint32_t>(std::min<uint64_t>(b.default_priority_level(), 1000));
+  if (b.has_default_queue_policy()) {
+    const auto& q = b.default_queue_policy();
+    if (q.timeout_action() != inference::ModelQueuePolicy::REJECT) return Unsupported("timeout_action DELAY; allowed: REJECT");
+    c->default_timeout = std::chrono::microseconds(std::min<uint64_t>(q.default_timeout_microseconds(), uint64_t{1} << 50));
+    c->allow_timeout_override = q.allow_timeout_override();
+    if (q.max_queue_size() > 0) c->max_queue = q.max_queue_size();
+  }
+  return Status::Ok();
+}
+
+Status ApplyVersions(const inference::ModelVersionPolicy& p, ModelConfig* c) {
+  if (p.has_all()) c->versions_latest = 0;
+  if (p.has_latest()) c->versions_latest = static_cast<int>(std::clamp<uint32_t>(p.latest().num_versions(), 1, 1000));
+  if (p.has_specific()) {
+    c->versions.assign(p.specific().versions().begin(), p.specific().versions().end());
+    std::sort(c->versions.begin(), c->versions.end());
+  }
+  return Status::Ok();
+}
+
+Status ApplyInstances(const inference::ModelConfig& m, ModelConfig* c) {
+  int count = 0;
+  for (const auto& group : m.instance_group()) {
+    if (group.kind() == inference::ModelInstanceGroup::KIND_GPU)
+      return Unsupported("instance_group of KIND_GPU; allowed: KIND_CPU, KIND_AUTO");
+    if (group.count() < 0 || group.count() > 1024) return BadInput("instance_group; count {}; allowed: 1..1024", group.count());
+    count += std::max(1, group.count());
+  }
+  if (count > 0) c->instances = count;
+  return Status::Ok();
+}
+
+}  // namespace
+
+Status ParsePbtxt(const std::string& text, ModelConfig* config) {
+  if (text.size() > kMaxText) return BadInput("{} bytes; settings have at most {}", text.size(), kMaxText);
+  inference::ModelConfig m;
+  Errors errors;
+  google::protobuf::TextFormat::Parser parser;
+  parser.RecordErrorsTo(&errors);
+  parser.AllowUnknownField(true);   // of Triton's many fields those for other back ends mean nothing here
+  parser.SetRecursionLimit(32);
+  if (!parser.ParseFromString(text, &m))
+    return BadInput("{}", errors.first.empty() ? "no valid text of a ModelConfig" : errors.first);
+  if (!m.name().empty()) config->name = m.name();
+  if (m.max_batch_size() < 0 || m.max_batch_size() > kMaxBatch) {
+    return BadInput("max_batch_size is {}; allowed: 0..{}", m.max_batch_size(), kMaxBatch);
+  }
+  config->max_batch = m.max_batch_size();
+  if (m.has_dynamic_batching()) TENON_RETURN_IF_ERROR(ApplyBatching(m.dynamic_batching(), config));
+  TENON_RETURN_IF_ERROR(ApplyVersions(m.version_policy(), config));
+  TENON_RETURN_IF_ERROR(ApplyInstances(m, config));
+  for (const auto& [key, value] : m.parameters()) config->parameters[key] = value.string_value();
+  return Status::Ok();
+}
+
+}  // namespace tenon::server

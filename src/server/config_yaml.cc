@@ -1,0 +1,217 @@
+// tenon.yaml.
+#include <yaml-cpp/yaml.h>
+
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <sstream>
+
+#include "base/status.h"
+#include "server/config_files.h"
+
+namespace tenon::server {
+namespace {
+
+constexpr size_t kMaxText = 1 << 20;
+
+std::string Where(const YAML::Node& node) {
+  return fmt::format("line {}", node.Mark().line + 1);
+}
+
+template <typename T>
+Status Number(const YAML::Node& node, const std::string& key, int64_t least, int64_t most, T* out) {
+  int64_t value = 0;
+  const std::string text = node.IsScalar() ? node.Scalar() : "";
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size() || value < least || value > most) {
+    return BadInput("{}; {}: a number in {}..{} is expected", Where(node), key, least, most);
+  }
+  *out = static_cast<T>(value);
+  return Status::Ok();
+}
+
+Status Text(const YAML::Node& node, const std::string& key, std::string* out) {
+  if (!node.IsScalar()) return BadInput("{}; {}: a text is expected", Where(node), key);
+  *out = node.Scalar();
+  return Status::Ok();
+}
+
+template <typename T>
+Status Numbers(const YAML::Node& node, const std::string& key, int64_t most, std::vector<T>* out) {
+  if (!node.IsSequence()) return BadInput("{}; {}: a list of numbers is expected", Where(node), key);
+  out->clear();
+  for (const YAML::Node& item : node) {
+    T value{};
+    TENON_RETURN_IF_ERROR(Number(item, key, 1, most, &value));
+    if (!out->empty() && value <= out->back()) return BadInput("{}; {}: numbers must rise", Where(item), key);
+    out->push_back(value);
+  }
+  return Status::Ok();
+}
+
+// "512M", "2GiB", "1000000".
+Status Size(const YAML::Node& node, const std::string& key, uint64_t* out) {
+  const std::string text = node.IsScalar() ? node.Scalar() : "";
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string unit(end, text.data() + text.size());
+  static const std::map<std::string, double> kUnits = {
+      {"", 1.0},          {"K", 1024.0},       {"KiB", 1024.0},      {"M", 1048576.0},
+      {"MiB", 1048576.0}, {"G", 1073741824.0}, {"GiB", 1073741824.0}};
+  const auto factor = kUnits.find(unit);
+  if (text.empty() || error != std::errc() || factor == kUnits.end() || !(value >= 0) || value * factor->second > 1e18) {
+    return BadInput("{}; {}: a size is expected, as 512M or 2G", Where(node), key);
+  }
+  *out = static_cast<uint64_t>(value * factor->second);
+  return Status::Ok();
+}
+
+using Setters = std::map<std::string, std::function<Status(const YAML::Node&, const std::string&)>>;
+
+Status ApplyAll(const YAML::Node& node, const Setters& setters) {
+  if (!node.IsMap()) return BadInput("{}; settings are expected, as \"key: value\"", Where(node));
+  for (const auto& item : node) {
+    const YAML::Node& key_node = item.first;
+    const std::string key = key_node.IsScalar() ? key_node.Scalar() : "";
+    const auto setter = setters.find(key);
+    if (setter == setters.end()) {
+      std::string allowed;
+      for (const auto& [name, f] : setters) allowed += (allowed.empty() ? "" : ", ") + name;
+      return BadInput("{}; unknown key '{}'; allowed: {}", Where(key_node), key, allowed);
+    }
+    TENON_RETURN_IF_ERROR(setter->second(item.second, key));
+  }
+  return Status::Ok();
+}
+
+Status ApplyModel(const YAML::Node& node, ModelConfig* c) {
+  constexpr int64_t kMillion = 1000000;
+  const auto us = [&](std::chrono::microseconds* out, int64_t factor) {
+    return [out, factor](const YAML::Node& n, const std::string& key) {
+      int64_t value = 0;
+      TENON_RETURN_IF_ERROR(Number(n, key, 0, 86400 * kMillion, &value));
+      *out = std::chrono::microseconds(value * factor);
+      return Status::Ok();
+    };
+  };
+  const auto number = [](auto* out, int64_t least, int64_t most) {
+    return [out, least, most](const YAML::Node& n, const std::string& key) { return Number(n, key, least, most, out); };
+  };
+  const auto text = [](std::string* out) {
+    return [out](const YAML::Node& n, const std::string& key) { return Text(n, key, out); };
+  };
+  return ApplyAll(
+      node,
+      {{"name", text(&c->name)},
+       {"path", text(&c->path)},
+       {"group", text(&c->group)},
+       {"max_batch",
+        [c](const YAML::Node& n, const std::string& key) {
+          int value = 0;
+          TENON_RETURN_IF_ERROR(Number(n, key, 0, 4096, &value));
+          c->max_batch = value;
+          return Status::Ok();
+        }},
+       {"preferred_batch",
+        [c](const YAML::Node& n, const std::string& key) { return Numbers(n, key, 4096, &c->preferred_batch); }},
+       {"max_queue_delay_us", us(&c->max_delay, 1)},
+       {"timeout_ms", us(&c->default_timeout, 1000)},
+       {"instances", number(&c->instances, 1, 1024)},
+       {"threads", number(&c->threads, 0, 1024)},
+       {"max_queue", number(&c->max_queue, 1, kMillion)},
+       {"priority_levels", number(&c->priority_levels, 0, 1000)},
+       {"default_priority", number(&c->default_priority, 0, 1000)},
+       {"latest", number(&c->versions_latest, 0, 1000)},
+       {"versions", [c](const YAML::Node& n, const std::string& key) { return Numbers(n, key, int64_t{1} << 62, &c->versions); }},
+       {"memory_limit", [c](const YAML::Node& n, const std::string& key) { return Size(n, key, &c->memory_limit); }},
+       {"preprocess", [c](const YAML::Node& n, const std::string&) {
+          c->parameters["preprocess"] = YAML::Dump(n);
+          return Status::Ok();
+        }}});
+}
+
+Status Load(const std::string& text, YAML::Node* node) {
+  if (text.size() > kMaxText) return BadInput("{} bytes; settings have at most {}", text.size(), kMaxText);
+  try {
+    *node = YAML::Load(text);
+  } catch (const YAML::Exception& e) {
+    return BadInput("line {}; {}", e.mark.line + 1, e.msg);
+  }
+  return Status::Ok();
+}
+
+Result<std::string> ReadText(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file) return BadInput("cannot be read");
+  return text.str();
+}
+
+}  // namespace
+
+Status ParseModelYaml(const std::string& text, ModelConfig* config) {
+  YAML::Node node;
+  TENON_RETURN_IF_ERROR(Load(text, &node));
+  return node.IsNull() ? Status::Ok() : ApplyModel(node, config);
+}
+
+Result<ServerFile> ParseServerYaml(const std::string& text, const ModelConfig& defaults) {
+  YAML::Node node;
+  TENON_RETURN_IF_ERROR(Load(text, &node));
+  ServerFile file;
+  if (node.IsNull()) return file;
+  const auto string = [](std::string* out) {
+    return [out](const YAML::Node& n, const std::string& key) { return Text(n, key, out); };
+  };
+  const auto port = [](int* out) {
+    return [out](const YAML::Node& n, const std::string& key) { return Number(n, key, -1, 65535, out); };
+  };
+  TENON_RETURN_IF_ERROR(ApplyAll(
+      node, {{"models_dir", string(&file.models_dir)},
+             {"host", string(&file.host)},
+             {"control", string(&file.control)},
+             {"http_port", port(&file.http_port)},
+             {"grpc_port", port(&file.grpc_port)},
+             {"metrics_port", port(&file.metrics_port)},
+             {"memory_limit", [&](const YAML::Node& n, const std::string& key) { return Size(n, key, &file.memory_limit); }},
+             {"models", [&](const YAML::Node& n, const std::string& key) -> Status {
+                if (!n.IsSequence()) return BadInput("{}; {}: a list of models is expected", Where(n), key);
+                for (const YAML::Node& item : n) {
+                  ModelConfig config = defaults;
+                  TENON_RETURN_IF_ERROR(ApplyModel(item, &config));
+                  if (config.path.empty()) return BadInput("{}; a model needs a path", Where(item));
+                  file.models.push_back(std::move(config));
+                }
+                return Status::Ok();
+              }}}));
+  if (!file.control.empty() && file.control != "none" && file.control != "poll" && file.control != "explicit") {
+    return BadInput("control: '{}'; allowed: none, poll, explicit", file.control);
+  }
+  return file;
+}
+
+Status ReadModelConfig(const std::string& folder, ModelConfig* config) {
+  using Parser = Status (*)(const std::string&, ModelConfig*);
+  static constexpr std::pair<const char*, Parser> kFiles[] = {{"tenon.yaml", ParseModelYaml}, {"config.pbtxt", ParsePbtxt}};
+  std::error_code error;
+  for (const auto& [name, parse] : kFiles) {
+    const std::string path = folder + "/" + name;
+    if (!std::filesystem::exists(path, error)) continue;
+    const std::string own_name = config->name, own_path = config->path;
+    auto text = ReadText(path);
+    Status status = text.ok() ? parse(*text, config) : text.status();
+    if (!status.ok()) return std::move(status).Within(path);
+    if (!config->name.empty() && config->name != own_name) {
+      return BadInput("{}; it names the model '{}'; its folder is '{}'", path, config->name, own_name);
+    }
+    config->name = own_name;
+    config->path = own_path;
+    return Status::Ok();
+  }
+  return Status::Ok();
+}
+
+}  // namespace tenon::server

@@ -1,0 +1,137 @@
+#include "server/model_json.h"
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "base/version.h"
+#include "server/datatype.h"
+
+namespace tenon::server {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string Text(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Json Tensors(const std::vector<TensorInfo>& infos) {
+  Json list = Json::array();
+  for (const TensorInfo& i : infos)
+    list.push_back({{"name", i.name}, {"datatype", DatatypeName(i.dtype)}, {"shape", WireShape(i)}});
+  return list;
+}
+
+Json ConfigTensors(const ModelDescription& m, const std::vector<TensorInfo>& infos) {
+  Json list = Json::array();
+  for (const TensorInfo& i : infos) {
+    list.push_back({{"name", i.name}, {"data_type", ConfigType(i.dtype)}, {"dims", WireDims(i, m.config)}});
+  }
+  return list;
+}
+
+Json Sum(const DurationSum& d) {
+  return {{"count", d.count}, {"ns", d.ns}};
+}
+
+Json OneStatistics(const ModelStatistics& s) {
+  Json batches = Json::array();
+  for (const BatchStatistics& b : s.batches) {
+    batches.push_back({{"batch_size", b.rows},
+                       {"compute_input", Sum(b.input)},
+                       {"compute_infer", Sum(b.infer)},
+                       {"compute_output", Sum(b.output)}});
+  }
+  const Json none = Sum({});
+  return {{"name", s.name},
+          {"version", s.version},
+          {"last_inference", s.last_ms},
+          {"inference_count", s.rows},
+          {"execution_count", s.runs},
+          {"inference_stats",
+           {{"success", Sum(s.success)},
+            {"fail", Sum(s.fail)},
+            {"queue", Sum(s.queue)},
+            {"compute_input", Sum(s.input)},
+            {"compute_infer", Sum(s.infer)},
+            {"compute_output", Sum(s.output)},
+            {"cache_hit", none},
+            {"cache_miss", none}}},
+          {"response_stats", Json::object()},
+          {"batch_stats", batches},
+          {"memory_usage", Json::array({{{"type", "CPU"}, {"id", 0}, {"byte_size", s.memory_bytes}}})}};
+}
+
+}  // namespace
+
+const std::vector<std::string>& Extensions() {
+  static const std::vector<std::string> kNames = {"binary_tensor_data", "classification",      "model_repository",
+                                                  "schedule_policy",    "model_configuration", "system_shared_memory",
+                                                  "statistics",         "parameters"};
+  return kNames;
+}
+
+std::vector<int64_t> WireShape(const TensorInfo& info) {
+  std::vector<int64_t> shape;
+  for (const std::string& dim : info.dims) {
+    int64_t n = 0;
+    const bool number = std::from_chars(dim.data(), dim.data() + dim.size(), n).ptr == dim.data() + dim.size() && !dim.empty();
+    shape.push_back(number ? n : -1);
+  }
+  return shape;
+}
+
+std::vector<int64_t> WireDims(const TensorInfo& info, const ModelConfig& config) {
+  std::vector<int64_t> shape = WireShape(info);
+  if (config.max_batch.value_or(0) > 0 && !shape.empty()) shape.erase(shape.begin());
+  return shape;
+}
+
+std::string ConfigType(DType type) {
+  return type == DType::kString ? "TYPE_STRING" : "TYPE_" + std::string(DatatypeName(type));
+}
+
+std::string MetadataJson(const ModelDescription& m) {
+  return Text({{"name", m.name},
+               {"versions", m.versions},
+               {"platform", kPlatform},
+               {"inputs", Tensors(m.inputs)},
+               {"outputs", Tensors(m.outputs)}});
+}
+
+std::string ConfigJson(const ModelDescription& m) {
+  const ModelConfig& c = m.config;
+  Json json = {{"name", m.name},
+               {"platform", kPlatform},
+               {"backend", kPlatform},
+               {"version_policy", {{"latest", {{"num_versions", c.versions_latest}}}}},
+               {"max_batch_size", c.max_batch.value_or(0)},
+               {"input", ConfigTensors(m, m.inputs)},
+               {"output", ConfigTensors(m, m.outputs)},
+               {"instance_group", Json::array({{{"name", m.name}, {"count", c.instances}, {"kind", "KIND_CPU"}}})},
+               {"parameters", Json::object()}};
+  if (c.versions_latest == 0 && c.versions.empty()) json["version_policy"] = {{"all", Json::object()}};
+  if (!c.versions.empty()) json["version_policy"] = {{"specific", {{"versions", c.versions}}}};
+  if (c.max_batch.value_or(0) > 1) {
+    json["dynamic_batching"] = {{"preferred_batch_size", c.preferred_batch},
+                                {"max_queue_delay_microseconds", c.max_delay.count()},
+                                {"priority_levels", c.priority_levels},
+                                {"default_priority_level", c.default_priority},
+                                {"default_queue_policy",
+                                 {{"default_timeout_microseconds", c.default_timeout.count()},
+                                  {"allow_timeout_override", c.allow_timeout_override},
+                                  {"max_queue_size", c.max_queue}}}};
+  }
+  for (const auto& [key, value] : c.parameters) json["parameters"][key] = {{"string_value", value}};
+  return Text(json);
+}
+
+std::string StatisticsJson(const std::vector<ModelStatistics>& all) {
+  Json list = Json::array();
+  for (const ModelStatistics& s : all) {
+    if (!s.name.empty()) list.push_back(OneStatistics(s));
+  }
+  return Text({{"model_stats", list}});
+}
+
+}  // namespace tenon::server

@@ -1,0 +1,30 @@
+// Models as the KServe protocol describes them.
+#ifndef TENON_SERVER_MODEL_JSON_H_
+#define TENON_SERVER_MODEL_JSON_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tenon/server.h"
+
+namespace tenon::server {
+
+inline constexpr const char* kPlatform = "tenon";
+/// What the server reports to speak beyond the core protocol.
+const std::vector<std::string>& Extensions();
+
+/// Extents with -1 for every one that is no number.
+std::vector<int64_t> WireShape(const TensorInfo& info);
+/// The same without the leading extent where requests are joined along it, as configurations have it.
+std::vector<int64_t> WireDims(const TensorInfo& info, const ModelConfig& config);
+/// "TYPE_FP32", "TYPE_STRING", ...
+std::string ConfigType(DType type);
+
+std::string MetadataJson(const ModelDescription& model);
+std::string ConfigJson(const ModelDescription& model);
+std::string StatisticsJson(const std::vector<ModelStatistics>& all);
+
+}  // namespace tenon::server
+
+#endif  // TENON_SERVER_MODEL_JSON_H_

@@ -1,0 +1,366 @@
+#include "server/transport/grpc.h"
+
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/grpcpp.h>
+
+#include <deque>
+#include <map>
+#include <mutex>
+
+#include "base/version.h"
+#include "health.grpc.pb.h"
+#include "kserve.grpc.pb.h"
+#include "server/model_json.h"
+#include "server/status_map.h"
+#include "server/transport/grpc_messages.h"
+
+namespace tenon::server {
+namespace {
+
+using grpc::CallbackServerContext;
+using grpc::ServerUnaryReactor;
+
+grpc::Status ToGrpc(Outcome outcome, const std::string& message) {
+  return {static_cast<grpc::StatusCode>(WireStatusOf(outcome).grpc), message};
+}
+
+grpc::Status ToGrpc(const Status& status, Outcome otherwise) {
+  return status.ok() ? grpc::Status::OK : ToGrpc(otherwise, status.message());
+}
+
+// What a client gives until its deadline; 0: it has none.
+std::chrono::microseconds TimeLeft(const CallbackServerContext& context) {
+  const auto deadline = context.deadline();
+  if (deadline == std::chrono::system_clock::time_point::max()) return std::chrono::microseconds(0);
+  const auto left = std::chrono::duration_cast<std::chrono::microseconds>(deadline - std::chrono::system_clock::now());
+  constexpr auto kForever = std::chrono::hours(24 * 365);
+  if (left > kForever) return std::chrono::microseconds(0);
+  return std::max(left, std::chrono::microseconds(1));
+}
+
+// Hands a message in. `done` gets the answer or the reason why there is none.
+std::shared_ptr<InferTicket> Submit(Context& context, const inference::ModelInferRequest& message, std::chrono::microseconds left,
+                                    std::function<void(const InferCall&, InferResponse)> done) {
+  auto read = FromMessage(message, context.regions);
+  if (!read.ok()) {
+    InferResponse refusal;
+    refusal.outcome = OutcomeOfRefusal(read.status());
+    refusal.message = fmt::format("model '{}'; {}", message.model_name(), read.status().message());
+    context.models.CountRefused(message.model_name(), refusal.outcome);
+    done({}, std::move(refusal));
+    return nullptr;
+  }
+  const auto call = std::make_shared<InferCall>(std::move(read).value());
+  InferRequest request = std::move(call->request);
+  if (left.count() > 0 && (request.timeout.count() == 0 || left < request.timeout)) request.timeout = left;
+  request.check_outputs = [call, &context](const std::vector<HostTensor>& outputs) {
+    return CheckInferResponse(*call, outputs, context.regions, context.response_limit);
+  };
+  return context.models.Infer(std::move(request),
+                              [call, done = std::move(done)](InferResponse response) { done(*call, std::move(response)); });
+}
+
+// Nothing reaches a reactor before its constructor's caller has returned it: gRPC keeps what is started earlier.
+class InferReactor final : public ServerUnaryReactor {
+ public:
+  InferReactor(Context& context, CallbackServerContext& call, const inference::ModelInferRequest& request,
+               inference::ModelInferResponse* response) {
+    ticket_ = Submit(context, request, TimeLeft(call), [this, &context, response](const InferCall& infer, InferResponse answer) {
+      if (answer.outcome != Outcome::kOk) return Finish(ToGrpc(answer.outcome, answer.message));
+      const Status status = ToMessage(infer, std::move(answer), context.regions, response);
+      Finish(ToGrpc(status, OutcomeOfRefusal(status)));
+    });
+  }
+  void OnCancel() override {
+    if (ticket_ != nullptr) ticket_->Cancel();
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  std::shared_ptr<InferTicket> ticket_;
+};
+
+// Requests of a stream run side by side; answers go out as they come, failures as messages of the stream.
+class StreamReactor final : public grpc::ServerBidiReactor<inference::ModelInferRequest, inference::ModelStreamInferResponse> {
+ public:
+  StreamReactor(Context& context, CallbackServerContext& call) : context_(context), call_(call) { Read(); }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) {
+      std::unique_lock lock(mutex_);
+      reading_ = false;
+      return FinishIfOver(lock);
+    }
+    const auto request = std::move(request_);
+    uint64_t number = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      number = next_++;
+      open_.emplace(number, nullptr);
+    }
+    auto ticket =
+        Submit(context_, *request, TimeLeft(call_), [this, number, request](const InferCall& infer, InferResponse answer) {
+          auto message = std::make_unique<inference::ModelStreamInferResponse>();
+          std::string error = answer.outcome == Outcome::kOk ? "" : answer.message;
+          const std::string id = answer.id.empty() ? request->id() : answer.id;
+          if (error.empty())
+            error = ToMessage(infer, std::move(answer), context_.regions, message->mutable_infer_response()).message();
+          message->set_error_message(error);
+          message->mutable_infer_response()->set_id(id);
+          Send(number, std::move(message));
+        });
+    {
+      const std::lock_guard lock(mutex_);
+      const auto it = open_.find(number);
+      if (it != open_.end()) it->second = std::move(ticket);
+      if (cancelled_ && it != open_.end()) ticket = it->second;
+    }
+    if (ticket != nullptr) ticket->Cancel();
+    Read();
+  }
+
+  void OnWriteDone(bool ok) override {
+    std::unique_lock lock(mutex_);
+    writes_.pop_front();
+    broken_ = broken_ || !ok;
+    if (broken_) writes_.clear();
+    if (!writes_.empty()) return StartWrite(writes_.front().get());
+    writing_ = false;
+    FinishIfOver(lock);
+  }
+
+  void OnCancel() override {
+    std::vector<std::shared_ptr<InferTicket>> open;
+    {
+      const std::lock_guard lock(mutex_);
+      cancelled_ = true;
+      for (const auto& [number, ticket] : open_) {
+        if (ticket != nullptr) open.push_back(ticket);
+      }
+    }
+    for (const auto& ticket : open) ticket->Cancel();
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  void Read() {
+    request_ = std::make_shared<inference::ModelInferRequest>();
+    StartRead(request_.get());
+  }
+
+  void Send(uint64_t number, std::unique_ptr<inference::ModelStreamInferResponse> message) {
+    std::unique_lock lock(mutex_);
+    open_.erase(number);
+    if (broken_) return FinishIfOver(lock);
+    writes_.push_back(std::move(message));
+    if (writing_) return;
+    writing_ = true;
+    StartWrite(writes_.front().get());
+  }
+
+  void FinishIfOver(std::unique_lock<std::mutex>& lock) {
+    if (reading_ || writing_ || !open_.empty() || finished_) return;
+    finished_ = true;
+    lock.unlock();
+    Finish(grpc::Status::OK);
+  }
+
+  Context& context_;
+  CallbackServerContext& call_;
+  std::shared_ptr<inference::ModelInferRequest> request_;
+  std::mutex mutex_;
+  std::map<uint64_t, std::shared_ptr<InferTicket>> open_;   // requests handed in and not answered
+  std::deque<std::unique_ptr<inference::ModelStreamInferResponse>> writes_;
+  uint64_t next_ = 0;
+  bool reading_ = true;
+  bool writing_ = false;
+  bool cancelled_ = false;
+  bool broken_ = false;
+  bool finished_ = false;
+};
+
+class KserveService final : public inference::GRPCInferenceService::CallbackService {
+ public:
+  explicit KserveService(Context& context) : context_(context) {}
+
+  ServerUnaryReactor* ModelInfer(CallbackServerContext* c, const inference::ModelInferRequest* request,
+                                 inference::ModelInferResponse* response) override {
+    return new InferReactor(context_, *c, *request, response);
+  }
+  grpc::ServerBidiReactor<inference::ModelInferRequest, inference::ModelStreamInferResponse>* ModelStreamInfer(
+      CallbackServerContext* c) override {
+    return new StreamReactor(context_, *c);
+  }
+  ServerUnaryReactor* ServerLive(CallbackServerContext* c, const inference::ServerLiveRequest*,
+                                 inference::ServerLiveResponse* r) override {
+    r->set_live(true);
+    return Answer(c);
+  }
+  ServerUnaryReactor* ServerReady(CallbackServerContext* c, const inference::ServerReadyRequest*,
+                                  inference::ServerReadyResponse* r) override {
+    r->set_ready(context_.models.Ready());
+    return Answer(c);
+  }
+  ServerUnaryReactor* ModelReady(CallbackServerContext* c, const inference::ModelReadyRequest* q,
+                                 inference::ModelReadyResponse* r) override {
+    r->set_ready(context_.models.ModelReady(q->name(), q->version()));
+    return Answer(c);
+  }
+  ServerUnaryReactor* ServerMetadata(CallbackServerContext* c, const inference::ServerMetadataRequest*,
+                                     inference::ServerMetadataResponse* r) override {
+    r->set_name("tenon");
+    r->set_version(kVersionString);
+    for (const std::string& name : Extensions()) r->add_extensions(name);
+    return Answer(c);
+  }
+  ServerUnaryReactor* ModelMetadata(CallbackServerContext* c, const inference::ModelMetadataRequest* q,
+                                    inference::ModelMetadataResponse* r) override {
+    const auto model = context_.models.Describe(q->name(), q->version());
+    if (model.ok()) ToMessage(*model, r);
+    return Answer(c, ToGrpc(model.status(), Outcome::kNotFound));
+  }
+  ServerUnaryReactor* ModelConfig(CallbackServerContext* c, const inference::ModelConfigRequest* q,
+                                  inference::ModelConfigResponse* r) override {
+    const auto model = context_.models.Describe(q->name(), q->version());
+    if (model.ok()) ToMessage(*model, r->mutable_config());
+    return Answer(c, ToGrpc(model.status(), Outcome::kNotFound));
+  }
+  ServerUnaryReactor* ModelStatistics(CallbackServerContext* c, const inference::ModelStatisticsRequest* q,
+                                      inference::ModelStatisticsResponse* r) override {
+    if (!q->name().empty()) {
+      const auto model = context_.models.Describe(q->name(), q->version());
+      if (!model.ok()) return Answer(c, ToGrpc(model.status(), Outcome::kNotFound));
+    }
+    for (const auto& s : context_.models.Statistics(q->name(), q->version())) {
+      if (!s.name.empty()) ToMessage(s, r->add_model_stats());
+    }
+    return Answer(c);
+  }
+  ServerUnaryReactor* RepositoryIndex(CallbackServerContext* c, const inference::RepositoryIndexRequest* q,
+                                      inference::RepositoryIndexResponse* r) override {
+    for (const ModelState& m : context_.models.Index()) {
+      if (q->ready() && m.state != "READY") continue;
+      auto* out = r->add_models();
+      out->set_name(m.name);
+      out->set_version(m.version);
+      out->set_state(m.state);
+      out->set_reason(m.reason);
+    }
+    return Answer(c);
+  }
+  ServerUnaryReactor* RepositoryModelLoad(CallbackServerContext* c, const inference::RepositoryModelLoadRequest* q,
+                                          inference::RepositoryModelLoadResponse*) override {
+    if (!q->parameters().empty()) {
+      return Answer(c, ToGrpc(Outcome::kUnsupported,
+                              "load takes no parameters here; models and their settings are read from the repository"));
+    }
+    return Admin(c, [this, name = q->model_name()] { return context_.models.Load(name); });
+  }
+  ServerUnaryReactor* RepositoryModelUnload(CallbackServerContext* c, const inference::RepositoryModelUnloadRequest* q,
+                                            inference::RepositoryModelUnloadResponse*) override {
+    return Admin(c, [this, name = q->model_name()] { return context_.models.Unload(name); });
+  }
+  ServerUnaryReactor* SystemSharedMemoryStatus(CallbackServerContext* c, const inference::SystemSharedMemoryStatusRequest* q,
+                                               inference::SystemSharedMemoryStatusResponse* r) override {
+    const auto regions = context_.regions.List(q->name());
+    if (!regions.ok()) return Answer(c, ToGrpc(regions.status(), Outcome::kBadRequest));
+    for (const auto& region : *regions) {
+      auto& out = (*r->mutable_regions())[region.name];
+      out.set_name(region.name);
+      out.set_key(region.key);
+      out.set_offset(region.offset);
+      out.set_byte_size(region.bytes);
+    }
+    return Answer(c);
+  }
+  ServerUnaryReactor* SystemSharedMemoryRegister(CallbackServerContext* c, const inference::SystemSharedMemoryRegisterRequest* q,
+                                                 inference::SystemSharedMemoryRegisterResponse*) override {
+    const Status status = context_.regions.Register(q->name(), q->key(), q->offset(), q->byte_size());
+    return Answer(c, ToGrpc(status, OutcomeOfRefusal(status)));
+  }
+  ServerUnaryReactor* SystemSharedMemoryUnregister(CallbackServerContext* c,
+                                                   const inference::SystemSharedMemoryUnregisterRequest* q,
+                                                   inference::SystemSharedMemoryUnregisterResponse*) override {
+    context_.regions.Unregister(q->name());
+    return Answer(c);
+  }
+
+ private:
+  static ServerUnaryReactor* Answer(CallbackServerContext* c, const grpc::Status& status = grpc::Status::OK) {
+    auto* reactor = c->DefaultReactor();
+    reactor->Finish(status);
+    return reactor;
+  }
+  ServerUnaryReactor* Admin(CallbackServerContext* c, std::function<Status()> work) {
+    auto* reactor = c->DefaultReactor();
+    context_.background([reactor, work = std::move(work)] {
+      const Status status = work();
+      reactor->Finish(ToGrpc(status, OutcomeOfRefusal(status)));
+    });
+    return reactor;
+  }
+  Context& context_;
+};
+
+class HealthService final : public grpc::health::v1::Health::CallbackService {
+ public:
+  explicit HealthService(Context& context) : context_(context) {}
+  ServerUnaryReactor* Check(CallbackServerContext* c, const grpc::health::v1::HealthCheckRequest* q,
+                            grpc::health::v1::HealthCheckResponse* r) override {
+    auto* reactor = c->DefaultReactor();
+    const bool known = q->service().empty() || q->service() == inference::GRPCInferenceService::service_full_name();
+    r->set_status(context_.models.Ready() ? grpc::health::v1::HealthCheckResponse::SERVING
+                                          : grpc::health::v1::HealthCheckResponse::NOT_SERVING);
+    reactor->Finish(known ? grpc::Status::OK : grpc::Status(grpc::StatusCode::NOT_FOUND, "unknown service"));
+    return reactor;
+  }
+
+ private:
+  Context& context_;
+};
+
+class Server final : public GrpcServer {
+ public:
+  explicit Server(Context& context) : kserve_(context), health_(context) {}
+
+  Status Open(const std::string& host, int port, uint64_t message_limit) {
+    grpc::EnableDefaultHealthCheckService(false);
+    grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+    grpc::ServerBuilder builder;
+    const std::string address =
+        host.find(':') == std::string::npos ? fmt::format("{}:{}", host, port) : fmt::format("[{}]:{}", host, port);
+    const auto limit = static_cast<int>(std::min<uint64_t>(message_limit, std::numeric_limits<int>::max()));
+    builder.SetMaxReceiveMessageSize(limit);
+    builder.SetMaxSendMessageSize(limit);
+    // Two servers on one port would share the clients by chance.
+    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port_);
+    builder.RegisterService(&kserve_);
+    builder.RegisterService(&health_);
+    server_ = builder.BuildAndStart();
+    if (server_ == nullptr || port_ == 0) return ResourceLimit("cannot listen on {} for gRPC", address);
+    return Status::Ok();
+  }
+  ~Server() override { Stop(std::chrono::milliseconds(0)); }
+  int port() const override { return port_; }
+  void Stop(std::chrono::milliseconds limit) override {
+    if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now() + limit);
+  }
+
+ private:
+  KserveService kserve_;
+  HealthService health_;
+  std::unique_ptr<grpc::Server> server_;
+  int port_ = 0;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<GrpcServer>> GrpcServer::Listen(Context& context, const std::string& host, int port,
+                                                       uint64_t message_limit) {
+  auto server = std::make_unique<Server>(context);
+  TENON_RETURN_IF_ERROR(server->Open(host, port, message_limit));
+  return std::unique_ptr<GrpcServer>(std::move(server));
+}
+
+}  // namespace tenon::server

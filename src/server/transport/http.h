@@ -1,0 +1,71 @@
+// An HTTP/1.1 server as the rest sees it: requests in, one answer each. Boost stays in http.cc.
+#ifndef TENON_SERVER_TRANSPORT_HTTP_H_
+#define TENON_SERVER_TRANSPORT_HTTP_H_
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+
+namespace tenon::server {
+
+struct HttpRequest {
+  std::string method;
+  std::string target;                                          ///< path and query as sent
+  std::vector<std::pair<std::string, std::string>> headers;
+  std::string body;                                            ///< at least kBodyPadding bytes of memory behind it
+  /// Value of a header, compared without case; empty when absent.
+  std::string_view Header(std::string_view name) const;
+};
+inline constexpr size_t kBodyPadding = 64;
+
+struct HttpResponse {
+  int status = 200;
+  std::string content_type = "application/json";
+  std::vector<std::pair<std::string, std::string>> headers;
+  std::string body;
+};
+
+/// One request being answered.
+class Exchange {
+ public:
+  virtual ~Exchange() = default;
+  /// `make` builds the answer on a thread of the server; called once. Any thread.
+  virtual void Respond(std::function<HttpResponse()> make) = 0;
+  /// `gone` runs when the client vanishes before the answer. Set during handling only.
+  virtual void OnGone(std::function<void()> gone) = 0;
+};
+
+/// Runs on a thread of the server and must not block.
+using HttpHandler = std::function<void(std::shared_ptr<HttpRequest>, std::shared_ptr<Exchange>)>;
+
+struct HttpLimits {
+  uint64_t body = uint64_t{256} << 20;
+  uint32_t header = 64 << 10;
+  uint64_t chunks = 100000;                 ///< of a chunked body
+  size_t connections = 4096;
+  std::chrono::seconds idle{120};           ///< between requests
+  std::chrono::seconds transfer{60};        ///< for a whole request, and for a whole answer
+};
+
+class HttpServer {
+ public:
+  /// Listens at once; port 0: any free one. kUsage: bad address; kResourceLimit: the port is taken.
+  static Result<std::unique_ptr<HttpServer>> Listen(const std::string& host, int port, int threads, const HttpLimits& limits,
+                                                    HttpHandler handler);
+  virtual ~HttpServer() = default;
+  virtual int port() const = 0;
+  virtual size_t connections() const = 0;
+  /// No new connections; open ones end after their answer.
+  virtual void StopAccepting() = 0;
+};
+
+}  // namespace tenon::server
+
+#endif  // TENON_SERVER_TRANSPORT_HTTP_H_

@@ -1,0 +1,221 @@
+"""tenon serve while things change: reload, unload, groups, settings in files, limits, an instance killed behind nginx and HAProxy."""
+import json
+import re
+import shutil
+import signal
+import subprocess
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from end_to_end.serving import serve
+from end_to_end.test_serve_http import slow_model
+from support import build_model, paths
+from support.command import tenon
+
+ASK = {"inputs": [{"name": "x", "shape": [1, 4], "datatype": "FP32", "data": [1, 2, 3, 4]}]}
+
+
+class Load:
+    """Clients in closed loops; statuses and latencies of all answers."""
+
+    def __init__(self, send, clients=2):
+        self.codes, self.stop = [], threading.Event()
+        self.threads = [threading.Thread(target=self.run, args=(send,)) for _ in range(clients)]
+
+    def run(self, send):
+        while not self.stop.is_set():
+            self.codes.append(send())
+
+    def __enter__(self):
+        for t in self.threads:
+            t.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop.set()
+        for t in self.threads:
+            t.join()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for version in ("1", "2"):
+        (tmp_path / "models" / "net" / version).mkdir(parents=True)
+        build_model.small_net(tmp_path / "models" / "net" / version / "model.onnx")
+    return tmp_path / "models"
+
+
+def test_v10_reload_under_load_fails_no_request(folder):
+    with serve("--models", folder, "--model-control", "explicit", "--load", "net") as server:
+        with Load(lambda: server.json("/v2/models/net/infer", ASK)[0]) as load:
+            for _ in range(20):
+                assert server.json("/v2/repository/models/net/load", {})[0] == 200
+            good = (folder / "net/2/model.onnx").read_bytes()
+            (folder / "net/2/model.onnx").write_bytes(b"damaged")
+            status, answer = server.json("/v2/repository/models/net/load", {})
+            assert status == 400 and "net" in answer["error"]
+            assert server.json("/v2/models/net/infer", ASK)[0] == 200   # the old one stays
+            (folder / "net/2/model.onnx").write_bytes(good)
+        assert set(load.codes) == {200} and len(load.codes) > 20
+        server.check_invariant()
+
+
+def test_m08_unload_gives_memory_back(tmp_path):
+    (tmp_path / "m").mkdir()
+    slow_model(tmp_path / "m" / "slow.onnx")
+    with serve("--models", tmp_path / "m", "--model-control", "explicit") as server:
+        sizes = []
+        for _ in range(22):
+            assert server.json("/v2/repository/models/slow/load", {})[0] == 200
+            assert server.json("/v2/repository/models/slow/unload", {})[0] == 200
+            sizes.append(server.resident())
+        assert server.total("tenon_memory_used_bytes") == 0
+        assert sizes[-1] <= 1.05 * sizes[2] + (1 << 20)
+
+
+def test_polling_follows_the_folder(folder):
+    with serve("--models", folder, "--model-control", "poll", "--poll-seconds", "0.1") as server:
+        build_model.small_net(folder / "later.onnx")
+        until = time.time() + 20
+        while server.request("/v2/models/later/ready")[0] != 200 and time.time() < until:
+            time.sleep(0.05)
+        assert server.request("/v2/models/later/ready")[0] == 200
+        assert server.json("/v2/models/net")[1]["versions"] == ["2"]
+
+
+def test_settings_in_files(folder):
+    shutil.copytree(folder / "net", folder / "triton")
+    (folder / "triton" / "config.pbtxt").write_text('''
+name: "triton"  # a comment
+backend: "onnxruntime"
+max_batch_size: 4
+input [ { name: "x" data_type: TYPE_FP32 dims: [ 4 ] } ]
+instance_group [ { count: 2 kind: KIND_CPU } ]
+version_policy: { all { } }
+dynamic_batching { preferred_batch_size: [ 2, 4 ] max_queue_delay_microseconds: 100 default_queue_policy { max_queue_size: 7 } }
+''')
+    (folder / "net" / "tenon.yaml").write_text("max_batch: 2\nversions: [1]\n")
+    shutil.copytree(folder / "net", folder / "wrong")
+    (folder / "wrong" / "tenon.yaml").write_text("max_batch: 2\nmax_que: 3\n")
+    with serve("--models", folder) as server:
+        config = server.json("/v2/models/triton/config")[1]
+        assert config["max_batch_size"] == 4 and config["dynamic_batching"]["preferred_batch_size"] == [2, 4]
+        assert config["dynamic_batching"]["default_queue_policy"]["max_queue_size"] == 7
+        assert server.json("/v2/models/triton")[1]["versions"] == ["1", "2"]
+        assert server.json("/v2/models/net")[1]["versions"] == ["1"]
+        assert server.json("/v2/models/net/infer", ASK)[0] == 200
+        index = {m["name"]: m for m in server.json("/v2/repository/index", {})[1]}
+        assert index["wrong"]["state"] == "UNAVAILABLE" and "max_que" in index["wrong"]["reason"] and "line 2" in index["wrong"]["reason"]
+
+
+def test_a_sum_over_the_limit_does_not_start(folder, tmp_path):
+    (tmp_path / "tenon.yaml").write_text(f"""
+memory_limit: 100M
+models:
+  - {{name: a, path: {folder}/net/1/model.onnx, memory_limit: 60M}}
+  - {{name: b, path: {folder}/net/2/model.onnx, memory_limit: 50M}}
+""")
+    done = tenon("serve", "--config", tmp_path / "tenon.yaml", "--http-port", "0", "--grpc-port", "0", "--metrics-port", "0")
+    assert done.returncode == 6
+    assert re.search(r"a: 60.0 MiB; b: 50.0 MiB; sum 110.0 MiB; the limit is 100.0 MiB", done.stderr)
+
+
+def test_a_model_over_its_limit_is_refused_and_the_rest_served(folder, tmp_path):
+    slow_model(folder / "slow.onnx")
+    with serve("--models", folder, "--memory-limit", "8M") as server:
+        index = {m["name"]: m for m in server.json("/v2/repository/index", {})[1]}
+        assert index["slow"]["state"] == "UNAVAILABLE" and "memory limit" in index["slow"]["reason"]
+        assert server.json("/v2/models/net/infer", ASK)[0] == 200
+        assert server.total("tenon_memory_used_bytes") <= 8 << 20
+
+
+def test_groups_change_while_models_serve(folder):
+    with serve("--models", folder) as server:
+        cores = server.json("/v2/devices")[1]["devices"][0]["cores"]
+        with Load(lambda: server.json("/v2/models/net/infer", ASK)[0]) as load:
+            if len(cores) > 1:
+                for _ in range(3):
+                    assert server.json("/v2/devices/left", {"cores": cores[:1]}) == (200, {})
+                    assert server.json("/v2/devices")[1]["devices"][0]["cores"] == cores[1:]
+                    assert server.request("/v2/devices/left", method="DELETE")[0] == 200
+            assert server.json("/v2/devices/all", {"cores": cores})[0] == 400   # the model would have none
+            assert server.json("/v2/devices/odd", {"cores": [4000]})[0] == 400
+        assert set(load.codes) == {200}
+
+
+def test_drain_answers_what_runs(tmp_path):
+    slow_model(tmp_path / "slow.onnx")
+    header = json.dumps({"inputs": [{"name": "x", "shape": [400, 768], "datatype": "FP32", "parameters": {"binary_data_size": 400 * 3072}}]})
+    body = header.encode() + bytes(400 * 3072)
+    with serve(tmp_path / "slow.onnx") as server:
+        answers = []
+        client = threading.Thread(target=lambda: answers.append(server.request(
+            "/v2/models/slow/infer", body, {"Inference-Header-Content-Length": str(len(header))})[0]))
+        client.start()
+        while server.total("tenon_requests_in_flight") == 0:
+            time.sleep(0.005)
+        server.process.send_signal(signal.SIGTERM)
+        client.join()
+        assert answers == [200] and server.process.wait(20) == 0
+
+
+def test_broken_model_on_the_command_line_ends_the_command(tmp_path):
+    (tmp_path / "bad.onnx").write_bytes(b"nothing")
+    done = tenon("serve", tmp_path / "bad.onnx", "--http-port", "0", "--grpc-port", "0", "--metrics-port", "0")
+    assert done.returncode == 3 and "bad" in done.stderr
+
+
+BALANCERS = {
+    "nginx": ("nginx.conf", 8080, lambda conf: ["nginx", "-c", str(conf), "-g", "daemon off;"]),
+    "haproxy": ("haproxy.cfg", 8090, lambda conf: ["haproxy", "-f", str(conf)]),
+}
+
+
+@pytest.mark.parametrize("name", BALANCERS)
+def test_v19_killed_instance_behind_the_shipped_balancer(name, folder, tmp_path):
+    import socket
+    if shutil.which(name) is None:
+        pytest.fail(f"{name} is missing; run scripts/install_dependencies test")
+    file, port, command = BALANCERS[name]
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        free = s.getsockname()[1]
+    with serve("--models", folder) as one, serve("--models", folder) as two:
+        text = (paths.ROOT / "deploy" / file).read_text()
+        changes = {"127.0.0.1:8000": one.http, "127.0.0.1:8010": two.http, "127.0.0.1:8001": one.grpc, "127.0.0.1:8011": two.grpc,
+                   f"127.0.0.1:{port}": f"127.0.0.1:{free}", "port 8000": f"port {one.http.split(':')[1]}", "port 8010": f"port {two.http.split(':')[1]}",
+                   "/tmp/tenon-nginx": f"{tmp_path}/nginx"}
+        for old, new in changes.items():
+            text = text.replace(old, new)
+        with socket.socket() as s:   # the gRPC front port is not used here
+            s.bind(("127.0.0.1", 0))
+            text = text.replace("127.0.0.1:8081", f"127.0.0.1:{s.getsockname()[1]}").replace("127.0.0.1:8091", f"127.0.0.1:{s.getsockname()[1]}")
+        conf = tmp_path / file
+        conf.write_text(text)
+        balancer = subprocess.Popen(command(conf), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        try:
+            front = type("Front", (), {"http": f"127.0.0.1:{free}", "request": type(one).request, "json": type(one).json})()
+
+            def ask():
+                try:
+                    return front.json("/v2/models/net/infer", ASK)[0]
+                except OSError:
+                    return 0
+
+            until = time.time() + 20
+            while ask() != 200 and time.time() < until:
+                time.sleep(0.1)
+            with Load(ask, clients=4) as load:
+                time.sleep(0.5)
+                two.process.send_signal(signal.SIGKILL)
+                time.sleep(1.5)
+            lost = len(load.codes) - load.codes.count(200)
+            # At most what the dead instance had begun to answer, one for each client.
+            assert lost <= 4 and len(load.codes) > 50, load.codes
+            assert ask() == 200
+        finally:
+            balancer.terminate()
+            balancer.wait(20)
