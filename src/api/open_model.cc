@@ -10,6 +10,7 @@
 #include "hw/quota.h"
 #include "runtime/open.h"
 #include "tenon/compile.h"
+#include "tensor/gguf.h"
 
 namespace tenon {
 namespace {
@@ -55,6 +56,8 @@ Result<std::unique_ptr<Session>> OpenModel(const std::string& model, const Compi
     }
     return Session::Open(model, session_options);
   }
+  // Compiling one is quicker than reading all of its weights, which a look into the cache would take.
+  if (LooksLikeGguf(model)) return CompileAndOpen(model, options, session_options);
   if (cache_dir == "none") return CompileAndOpen(model, options, session_options);
   TENON_ASSIGN_OR_RETURN(const std::string directory, CacheFolder(cache_dir));
   if (directory.empty()) return CompileAndOpen(model, options, session_options);

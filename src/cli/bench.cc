@@ -6,6 +6,7 @@
 #include <mutex>
 #include <thread>
 
+#include "cli/bench_llm.h"
 #include "cli/inputs.h"
 #include "cli/machine.h"
 #include "cli/model_options.h"
@@ -130,6 +131,9 @@ Status Run(Options& options, Context& context) {
     TENON_ASSIGN_OR_RETURN(auto session,
                            OpenModel(options.model.model, options.model.compile, options.model.session, options.model.cache_dir));
     sessions.push_back(std::move(session));
+  }
+  if (IsLanguageModel(*sessions[0]) && options.inputs.inputs.empty() && options.inputs.shapes.empty()) {
+    return BenchLanguageModel(options.model.model, *sessions[0], duration, context);
   }
   Json results = Json::array();
   std::vector<std::vector<std::string>> table = {

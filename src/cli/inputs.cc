@@ -42,6 +42,11 @@ Result<Tensor> Adapt(const media::NpyArray& array, const TensorInfo& info) {
   const Tensor& t = array.tensor;
   const int bits = DTypeBits(info.dtype);
   if (array.raw && bits == DTypeBits(t.dtype())) return Tensor(info.dtype, t.shape(), t.buffer());
+  if (t.dtype() == DType::kI32 && info.dtype == DType::kI64) {   // as ids are often kept
+    TENON_ASSIGN_OR_RETURN(Tensor wide, Tensor::Allocate(DType::kI64, t.shape()));
+    for (int64_t i = 0; i < t.shape().num_elements(); ++i) wide.MutableData<int64_t>()[i] = t.Data<int32_t>()[i];
+    return wide;
+  }
   if (bits != 0 && bits < 8 && (t.dtype() == DType::kU8 || t.dtype() == DType::kI8)) {
     TENON_ASSIGN_OR_RETURN(Tensor packed, Tensor::Zeros(info.dtype, t.shape()));
     const int per_byte = 8 / bits;

@@ -10,6 +10,7 @@
 #include "import/import.h"
 #include "ops/op.h"
 #include "passes/pipeline.h"
+#include "tensor/gguf.h"
 
 namespace tenon::compile {
 namespace {
@@ -33,6 +34,13 @@ void Count(const ir::Graph& graph, std::map<std::string, int>* counts) {
 
 Result<Imported> Read(const std::string& model, const CompileOptions& options) {
   Imported out;
+  if (LooksLikeGguf(model)) {
+    TENON_ASSIGN_OR_RETURN(const GgufFile file, GgufFile::Open(model));
+    auto graph = import::ImportGguf(file);
+    if (!graph.ok()) return std::move(graph).TakeStatus().Within(fmt::format("model '{}'", model));
+    out.graph = std::move(graph).value();
+    return out;
+  }
   import::ImportOptions import_options;
   import_options.keep_initializer_inputs = options.keep_initializer_inputs;
   import::ImportReport report;

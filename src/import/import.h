@@ -11,6 +11,10 @@
 
 #include "ir/graph.h"
 
+namespace tenon {
+class GgufFile;   // tensor/gguf.h
+}
+
 namespace tenon::import {
 
 struct ImportOptions {
@@ -42,6 +46,10 @@ Result<ir::Graph> ImportOnnx(const std::string& path, const ImportOptions& optio
 /// The same for a model in memory. `base_dir` is where external data lies; empty: a model with external data is refused.
 Result<ir::Graph> ImportOnnxBytes(std::string_view bytes, const std::string& base_dir, const ImportOptions& options = {},
                                   ImportReport* report = nullptr);
+
+/// A language model in GGUF, as docs/import.md tells. Weights stay where they are in the file, which the constants keep open.
+/// kUnsupported for an architecture, or a tensor, that is not known.
+Result<ir::Graph> ImportGguf(const GgufFile& file);
 
 /// Every node of the graph, bodies included, in the order of the graph, and whether Tenon has its operator.
 struct NodeSupport {

@@ -24,6 +24,8 @@
 
 namespace tenon::kernels {
 
+struct KvStep;   // kernels/kv_step.h
+
 /// What is known of a value before a run.
 struct ValueInfo {
   DType dtype = DType::kUndefined;            ///< kUndefined: absent optional input, or not known (see `present`)
@@ -91,6 +93,7 @@ struct RunArgs {
   std::byte* scratch = nullptr;
   hw::Team& team;
   OutputAllocator* allocator = nullptr;
+  const KvStep* kv = nullptr;      ///< of a language model with a cache; null: no cache
 
   bool Has(size_t i) const { return i < in.size() && in[i].present(); }
 };

@@ -215,7 +215,8 @@ Status Executor::RunPlanned(size_t index) {
                               planned.configured.state.get(),
                               scratch,
                               machine_.team,
-                              nullptr};
+                              nullptr,
+                              kv_};
   return prepared_.steps[index].kernel->Run(args);
 }
 

@@ -40,6 +40,9 @@ class Executor {
   /// Inputs in program order; the caller has checked types. After success, outputs are at output(i) until the next Run.
   Status Run(std::span<const View> inputs, const RunOptions& options);
 
+  /// Handed to the kernels of the next runs; null: no cache.
+  void BindKv(const kernels::KvStep* kv) { kv_ = kv; }
+
   size_t num_outputs() const { return program_->outputs.size(); }
   const View& output(size_t i) const { return results_[i]; }
   /// True when output i lies in memory of this executor, not in that of an input.
@@ -120,6 +123,7 @@ class Executor {
   std::vector<View> results_;
   std::vector<bool> owned_;
   std::span<const View> inputs_;
+  const kernels::KvStep* kv_ = nullptr;
   std::deque<LateValue> late_;
   std::vector<LateCache> late_cache_;
   std::vector<std::vector<artifact::ValueIndex>> dies_after_;   // per step: late values whose last reader it is

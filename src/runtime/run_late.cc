@@ -127,7 +127,7 @@ Status Executor::RunLateKernel(size_t index, std::span<const View> in, std::span
     TENON_ASSIGN_OR_RETURN(scratch, pool_.Take(cache.configured.scratch_bytes));
   }
   auto* scratch_data = scratch != nullptr ? static_cast<std::byte*>(scratch->data()) : nullptr;
-  Status status = kernel.Run({in, out, cache.configured.state.get(), scratch_data, machine_.team, &allocator});
+  Status status = kernel.Run({in, out, cache.configured.state.get(), scratch_data, machine_.team, &allocator, kv_});
   if (scratch != nullptr) pool_.Return(std::move(scratch));
   return status;
 }

@@ -92,6 +92,8 @@ class ModelSession final : public Session {
     return Status::Ok();
   }
 
+  void BindKv(const kernels::KvStep* kv) { executor_->BindKv(kv); }
+
   const std::vector<TensorInfo>& inputs() const override { return inputs_; }
   const std::vector<TensorInfo>& outputs() const override { return outputs_; }
   const std::map<std::string, std::string>& metadata() const override { return artifact_.program.metadata; }
@@ -351,6 +353,10 @@ Result<std::unique_ptr<Session>> OpenArtifact(artifact::Artifact artifact, const
   auto session = std::make_unique<ModelSession>(std::move(artifact), std::move(machine));
   TENON_RETURN_IF_ERROR(session->Prepare(options.max_cached_shapes));
   return std::unique_ptr<Session>(std::move(session));
+}
+
+void BindKv(Session& session, const kernels::KvStep* kv) {
+  dynamic_cast<ModelSession&>(session).BindKv(kv);
 }
 
 Result<std::unique_ptr<Session>> OpenProgram(artifact::Program program, const SessionOptions& options) {

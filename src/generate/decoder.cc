@@ -1,0 +1,105 @@
+#include "generate/decoder.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "runtime/open.h"
+
+namespace tenon::generate {
+namespace {
+
+constexpr int64_t kBlock = kernels::kKvBlockTokens;
+
+Result<int64_t> Number(const std::map<std::string, std::string>& metadata, const char* key, int64_t most) {
+  const auto it = metadata.find(key);
+  int64_t n = 0;
+  if (it != metadata.end()) {
+    const std::string& text = it->second;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
+    if (error != std::errc() || end != text.data() + text.size()) n = 0;
+  }
+  if (n < 1 || n > most)
+    return BadInput("the model's metadata has no '{}' from 1 to {}; it is no language model that generates", key, most);
+  return n;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Decoder>> Decoder::Create(Session& session, const DecoderOptions& options) {
+  const auto& metadata = session.metadata();
+  TENON_ASSIGN_OR_RETURN(const runtime::KvShape shape, runtime::KvShape::FromMetadata(metadata));
+  TENON_ASSIGN_OR_RETURN(const int64_t context, Number(metadata, "tenon.context", int64_t{1} << 32));
+  TENON_ASSIGN_OR_RETURN(const int64_t vocabulary, Number(metadata, "tenon.vocabulary", int64_t{1} << 24));
+  if (session.inputs().size() != 1 || session.outputs().size() != 1) {
+    return BadInput("the model has {} inputs and {} outputs; a language model has one of each", session.inputs().size(),
+                    session.outputs().size());
+  }
+  if (options.max_tokens < 0 || options.chunk < 1) {
+    return Usage("{} tokens in chunks of {}; at least 0 and 1 needed", options.max_tokens, options.chunk);
+  }
+  const int64_t most = options.max_tokens == 0 ? context : options.max_tokens;
+  TENON_ASSIGN_OR_RETURN(auto pool, runtime::KvPool::Create(shape, (most + kBlock - 1) / kBlock));
+  return std::unique_ptr<Decoder>(new Decoder(session, std::move(pool), most, options.chunk, vocabulary));
+}
+
+Decoder::Decoder(Session& session, std::unique_ptr<runtime::KvPool> pool, int64_t max_tokens, int64_t chunk, int64_t vocabulary)
+    : session_(session),
+      pool_(std::move(pool)),
+      max_tokens_(max_tokens),
+      chunk_(std::min(chunk, max_tokens)),
+      ids_(static_cast<size_t>(chunk_)),
+      logits_(static_cast<size_t>(vocabulary)) {
+  blocks_.reserve(static_cast<size_t>(pool_->blocks()));
+  pool_->Describe(&step_);
+  input_.name = session.inputs()[0].name;
+  input_.dtype = DType::kI64;
+  input_.shape = {0};
+  output_.shape.reserve(4);
+}
+
+Decoder::~Decoder() = default;
+
+Status Decoder::Append(std::span<const int32_t> tokens, const RunOptions& options) {
+  const auto n = static_cast<int64_t>(tokens.size());
+  if (n == 0) return Usage("no tokens given; at least one is needed");
+  if (n > max_tokens_ - length_) {
+    return Usage("{} tokens after {}; the sequence has room for {}", n, length_, max_tokens_);
+  }
+  for (int64_t i = 0; i < n; i += chunk_) {
+    const int64_t count = std::min(chunk_, n - i);
+    TENON_RETURN_IF_ERROR(Step(tokens.subspan(static_cast<size_t>(i), static_cast<size_t>(count)), i + count == n, options));
+  }
+  return {};
+}
+
+Status Decoder::Step(std::span<const int32_t> tokens, bool last, const RunOptions& options) {
+  const auto n = static_cast<int64_t>(tokens.size());
+  while (static_cast<int64_t>(blocks_.size()) * kBlock < length_ + n) {
+    TENON_ASSIGN_OR_RETURN(const int32_t block, pool_->Take());
+    blocks_.push_back(block);
+  }
+  std::copy(tokens.begin(), tokens.end(), ids_.begin());
+  sequence_ = {0, n, length_, blocks_.data(), static_cast<int64_t>(blocks_.size())};
+  step_.sequences = {&sequence_, 1};
+  output_row_ = static_cast<int32_t>(n - 1);
+  step_.output_rows = {&output_row_, last ? size_t{1} : size_t{0}};
+  input_.shape[0] = n;
+  input_.data = ids_.data(), input_.bytes = static_cast<size_t>(n) * sizeof(int64_t);
+  output_.data = logits_.data(), output_.bytes = logits_.size() * sizeof(float);
+  runtime::BindKv(session_, &step_);
+  Status status = session_.RunInto(&input_, 1, &output_, 1, options);
+  runtime::BindKv(session_, nullptr);
+  TENON_RETURN_IF_ERROR(std::move(status));
+  length_ += n;
+  return {};
+}
+
+void Decoder::Truncate(int64_t n) {
+  length_ = std::clamp<int64_t>(n, 0, length_);
+  while (static_cast<int64_t>(blocks_.size()) * kBlock >= length_ + kBlock) {
+    pool_->Release(blocks_.back());
+    blocks_.pop_back();
+  }
+}
+
+}  // namespace tenon::generate

@@ -1,0 +1,19 @@
+// The inner functions of products with weights in blocks, for AVX2.
+#include <immintrin.h>
+
+#include "kernels/block_matmul/packed.h"
+
+namespace tenon::kernels::block_matmul {
+namespace {
+// Order matters: each builds on the ones before.
+// clang-format off
+#include "kernels/v16/avx2.inl"
+#include "kernels/v16/math.inl"
+#include "kernels/block_matmul/generic.inl"
+#include "kernels/block_matmul/plain.inl"
+// clang-format on
+}  // namespace
+
+extern const Inner kAvx2 = {"avx2", QuantizePlain, DotPlain, UnpackPlain, Finish};
+
+}  // namespace tenon::kernels::block_matmul

@@ -1,0 +1,85 @@
+// Unpacking of weights in blocks to panels of bf16, for AVX-512 with its conversions to bf16; the rest is that of VNNI.
+#include <immintrin.h>
+
+#include "kernels/block_matmul/packed.h"
+
+namespace tenon::kernels::block_matmul {
+namespace {
+
+// Two rows of depth as pairs: [column][2].
+void StorePair(__m512 even, __m512 odd, __m512i order, uint16_t* to) {
+  const __m512i halves = (__m512i)_mm512_cvtne2ps_pbh(odd, even);
+  _mm512_storeu_si512(to, _mm512_permutexvar_epi16(order, halves));
+}
+
+__m512i Order() {
+  alignas(64) uint16_t order[32];
+  for (uint16_t i = 0; i < 32; ++i) order[i] = static_cast<uint16_t>(i / 2 + i % 2 * 16);
+  return _mm512_load_si512(order);
+}
+
+__m512 Factor(const uint8_t* p, bool wide, int half) {
+  if (wide) return _mm512_loadu_ps(reinterpret_cast<const float*>(p) + 16 * half);
+  return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p) + half));
+}
+
+// Four rows of depth from [column][4] bytes.
+void Four(__m512i codes, __m512 scale, __m512 shift, __m512i order, uint16_t* to) {
+  const __m512i byte = _mm512_set1_epi32(255);
+  const __m512 f0 = _mm512_cvtepi32_ps(_mm512_and_si512(codes, byte));
+  const __m512 f1 = _mm512_cvtepi32_ps(_mm512_and_si512(_mm512_srli_epi32(codes, 8), byte));
+  const __m512 f2 = _mm512_cvtepi32_ps(_mm512_and_si512(_mm512_srli_epi32(codes, 16), byte));
+  const __m512 f3 = _mm512_cvtepi32_ps(_mm512_srli_epi32(codes, 24));
+  StorePair(_mm512_fmadd_ps(f0, scale, shift), _mm512_fmadd_ps(f1, scale, shift), order, to);
+  StorePair(_mm512_fmadd_ps(f2, scale, shift), _mm512_fmadd_ps(f3, scale, shift), order, to + 32);
+}
+
+void UnpackFloats(const uint8_t* w, const Layout& layout, int64_t blocks, uint16_t* to) {
+  const __m512i order = Order();
+  const auto at = [&](int64_t d) {
+    if (layout.codes == Codes::kF32) return _mm512_loadu_ps(reinterpret_cast<const float*>(w) + d * 16);
+    const __m256i h = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(w) + d);
+    if (layout.codes == Codes::kF16) return _mm512_cvtph_ps(h);
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16));
+  };
+  for (int64_t b = 0; b < blocks; ++b, to += 1024) {
+    for (int64_t p = 0; p < 16; ++p) StorePair(at(b * 32 + 2 * p), at(b * 32 + 2 * p + 1), order, to + p * 32);
+  }
+}
+
+void Unpack(const uint8_t* w, const Layout& layout, int64_t blocks, uint16_t* to) {
+  if (layout.is_float()) return UnpackFloats(w, layout, blocks, to);
+  const __m512i order = Order(), nibble = _mm512_set1_epi8(15);
+  const int64_t step = layout.block_bytes(), code_bytes = layout.code_bytes(), scale_bytes = layout.scale_bytes();
+  const bool bytes = layout.codes == Codes::kBytes, table = layout.table != nullptr;
+  __m512i values = _mm512_setzero_si512();
+  if (table) values = _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(layout.table)));
+  const __m512 zero = _mm512_set1_ps(-static_cast<float>(layout.zero));
+  for (int64_t b = 0; b < blocks; ++b, w += step, to += 1024) {
+    __m512 scale[2], shift[2];
+    for (int half = 0; half < 2; ++half) {
+      const int at = layout.halves ? half : 0;
+      scale[half] = Factor(w + code_bytes, layout.wide, at);
+      const __m512 min = layout.has_min ? Factor(w + code_bytes + scale_bytes, layout.wide, at) : _mm512_setzero_ps();
+      shift[half] = _mm512_fmsub_ps(zero, scale[half], min);
+    }
+    for (int j = 0; j < 4; ++j) {
+      __m512i a = _mm512_loadu_si512(w + j * 64), c;
+      if (bytes) {
+        c = _mm512_loadu_si512(w + 256 + j * 64);
+      } else {
+        c = _mm512_and_si512(_mm512_srli_epi16(a, 4), nibble);
+        a = _mm512_and_si512(a, nibble);
+        if (table) a = _mm512_shuffle_epi8(values, a), c = _mm512_shuffle_epi8(values, c);
+      }
+      Four(a, scale[0], shift[0], order, to + j * 64);
+      Four(c, scale[1], shift[1], order, to + 256 + j * 64);
+    }
+  }
+}
+
+}  // namespace
+
+extern const Inner kAvx512Bf16 = {"avx512bf16", QuantizeAvx512, DotAvx512Vnni, Unpack, FinishAvx512};
+
+}  // namespace tenon::kernels::block_matmul

@@ -1,0 +1,91 @@
+// The inner functions that are the same for every instruction set, over its V; and plain forms of the others. Included by each ISA
+// file after v16/*.inl. Bytes of one block are read as packed.h says.
+
+static inline V ScaleAt(const uint8_t* p, bool wide, int half) {
+  return wide ? Load(reinterpret_cast<const float*>(p) + 16 * half) : LoadH(reinterpret_cast<const uint16_t*>(p) + 16 * half);
+}
+
+void Finish(const FinishTask& t) {
+  float spare[16];
+  for (int64_t r = 0; r < t.rows; ++r) {
+    const float* acc = t.acc + r * t.acc_step;
+    V v = Load(acc);
+    if (t.bias != nullptr) v = Add(v, Load(t.bias));
+    if (t.gate != 0) {
+      V u = Load(acc + 16);
+      if (t.bias2 != nullptr) u = Add(u, Load(t.bias2));
+      v = Mul(t.gate == 1 ? Silu(v) : Gelu(v), u);
+    }
+    float* y = t.y + r * t.y_step;
+    const float* residual = t.residual != nullptr ? t.residual + r * t.residual_step : nullptr;
+    if (t.n == 16) {
+      if (residual != nullptr) v = Add(v, Load(residual));
+      Store(y, v);
+      continue;
+    }
+    Store(spare, v);
+    for (int64_t i = 0; i < t.n; ++i) y[i] = spare[i] + (residual != nullptr ? residual[i] : 0.0f);
+  }
+}
+
+// Sixteen elements of depth d of a float group.
+static inline V FloatAt(const uint8_t* w, Codes codes, int64_t d) {
+  if (codes == Codes::kF32) return Load(reinterpret_cast<const float*>(w) + d * 16);
+  const auto* p = reinterpret_cast<const uint16_t*>(w) + d * 16;
+  return codes == Codes::kF16 ? LoadH(p) : LoadB(p);
+}
+
+template <int kRows>
+void DotFloats(const Dot& t) {
+  V acc[kRows];
+  for (V& a : acc) a = Zero();
+  const Codes codes = t.layout->codes;
+  for (int64_t d = 0; d < t.blocks * 32; ++d) {
+    const V w = FloatAt(t.w, codes, d);
+    for (int r = 0; r < kRows; ++r) acc[r] = Fma(w, Set(t.x[r].x[d]), acc[r]);
+  }
+  for (int r = 0; r < kRows; ++r) Store(t.y + r * t.y_step, acc[r]);
+}
+
+static inline void DotAnyFloats(const Dot& t) {
+  switch (t.rows) {
+    case 1: DotFloats<1>(t); break;
+    case 2: DotFloats<2>(t); break;
+    case 3: DotFloats<3>(t); break;
+    default: DotFloats<4>(t); break;
+  }
+}
+
+// Code of element i (of 32) of column c.
+static inline int CodeAt(const uint8_t* w, const Layout& layout, int i, int c) {
+  if (layout.codes == Codes::kBytes) return w[i / 4 * 64 + c * 4 + i % 4];
+  const uint8_t byte = w[i % 16 / 4 * 64 + c * 4 + i % 4];
+  const int nibble = i < 16 ? byte & 15 : byte >> 4;
+  return layout.table != nullptr ? layout.table[nibble] : nibble;
+}
+
+static inline uint32_t Bf16Of(float f) {
+  uint32_t x;
+  __builtin_memcpy(&x, &f, 4);
+  return (x + 0x7fff + ((x >> 16) & 1)) >> 16;
+}
+
+void UnpackPlain(const uint8_t* w, const Layout& layout, int64_t blocks, uint16_t* to) {
+  const int64_t step = layout.block_bytes();
+  for (int64_t b = 0; b < blocks; ++b, to += 1024) {
+    for (int i = 0; i < 32; ++i) {
+      float f[16];
+      if (layout.is_float()) {
+        Store(f, FloatAt(w, layout.codes, b * 32 + i));
+      } else {
+        const uint8_t *block = w + b * step, *scales = block + layout.code_bytes();
+        const int half = layout.halves ? i / 16 : 0;
+        for (int c = 0; c < 16; ++c) f[c] = static_cast<float>(CodeAt(block, layout, i, c) - layout.zero);
+        V v = Mul(Load(f), ScaleAt(scales, layout.wide, half));
+        if (layout.has_min) v = Sub(v, ScaleAt(scales + layout.scale_bytes(), layout.wide, half));
+        Store(f, v);
+      }
+      for (int c = 0; c < 16; ++c) to[i / 2 * 32 + c * 2 + i % 2] = static_cast<uint16_t>(Bf16Of(f[c]));
+    }
+  }
+}

@@ -1,0 +1,246 @@
+// The packed row: weights are packed once into groups of 16 columns. Few rows of X are quantised to 16 bits and multiplied as
+// they come, at the speed at which memory gives the weights; many are products of bf16, panel by panel unpacked into the cache.
+#include "kernels/block_matmul/packed.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/block_matmul/block_matmul.h"
+#include "kernels/block_matmul/repack.h"
+#include "kernels/gemm/bf16.h"
+#include "kernels/kernel_util.h"
+
+namespace tenon::kernels::block_matmul {
+namespace {
+
+constexpr int64_t kFewRows = 8;      // up to so many are not worth unpacking for
+
+int64_t Align(int64_t bytes) {
+  return (bytes + 63) / 64 * 64;
+}
+
+// Sixteen columns of y.
+struct Group {
+  Layout layout;
+  int64_t offset = 0;     // in the packed weights
+  int64_t column = 0;     // first in y
+  int64_t n = 0;          // at most 16
+  int64_t bias = -1;      // first in biases
+};
+
+// Bytes of a quantised row, part by part.
+struct RowBytes {
+  int64_t x, high, low, q, scale, sums, all;
+  explicit RowBytes(int64_t blocks) {
+    x = 0, high = blocks * 128, low = high + blocks * 32, q = low + blocks * 32, scale = q + blocks * 64;
+    sums = scale + Align(blocks * 4), all = sums + Align(blocks * 8);
+  }
+  RowX At(std::byte* p) const {
+    return {reinterpret_cast<const float*>(p + x),     reinterpret_cast<const int8_t*>(p + high),
+            reinterpret_cast<const int8_t*>(p + low),  reinterpret_cast<const int16_t*>(p + q),
+            reinterpret_cast<const float*>(p + scale), reinterpret_cast<const int32_t*>(p + sums)};
+  }
+};
+
+class Packed final : public Kernel {
+ public:
+  Packed(Params p, const Inner& inner, const gemm::Bf16Kernels& tiles, int threads)
+      : p_(std::move(p)), inner_(inner), tiles_(tiles), threads_(std::max(1, threads)) {}
+
+  Status Pack(const Problem& problem) {
+    k_ = p_.formats[0]->RowElements(problem.in[WeightInput(0)].shape[1].value());
+    blocks_ = (k_ + 31) / 32;
+    std::vector<size_t> parts;   // of each group
+    int64_t bytes = 0, column = 0;
+    const size_t count = p_.formats.size();
+    const auto add = [&](size_t part, int64_t first) {
+      const int64_t n = problem.in[WeightInput(part)].shape[0].value();
+      Group g{LayoutOf(*p_.formats[part]), bytes, gated() ? first : column + first, std::min<int64_t>(16, n - first), -1};
+      if (problem.Has(BiasInput(part))) {
+        g.bias = static_cast<int64_t>(biases_.size());
+        biases_.resize(biases_.size() + 16, 0.0f);
+        std::memcpy(biases_.data() + g.bias, problem.in[BiasInput(part)].data->Data<float>() + first,
+                    static_cast<size_t>(g.n) * 4);
+      }
+      bytes += Align(blocks_ * g.layout.block_bytes());
+      groups_.push_back(g);
+      parts.push_back(part);
+    };
+    for (size_t part = 0; part < (gated() ? 1 : count); ++part) {
+      const int64_t n = problem.in[WeightInput(part)].shape[0].value();
+      for (int64_t first = 0; first < n; first += 16) {
+        add(part, first);
+        if (gated()) add(1, first);
+      }
+      column += n;
+    }
+    width_ = column;
+    buffer_ = Buffer::Allocate(static_cast<size_t>(bytes));
+    if (buffer_ == nullptr) return ResourceLimit("no memory for {} bytes of packed weights", bytes);
+    size_t at = 0;
+    std::vector<int64_t> done(count, 0);
+    for (const Group& g : groups_) {
+      const size_t part = parts[at++];
+      const View& w = *problem.in[WeightInput(part)].data;
+      const uint8_t* rows[16] = {};
+      for (int64_t i = 0; i < g.n; ++i) rows[i] = w.Data<uint8_t>() + (done[part] + i) * w.shape[1];
+      done[part] += g.n;
+      PackGroup(*p_.formats[part], g.layout, rows, k_, Data(g));
+    }
+    return {};
+  }
+
+  Result<Configured> Configure(std::span<const View> in, std::span<const View> /*out*/) const override {
+    const int64_t m = k_ == 0 ? 0 : in[0].num_elements() / k_;
+    Configured c;
+    c.scratch_bytes = static_cast<size_t>(m <= kFewRows ? m * RowBytes(blocks_).all : ManyBytes(m));
+    return c;
+  }
+
+  Status Run(const RunArgs& args) const override {
+    const int64_t m = k_ == 0 ? 0 : args.in[0].num_elements() / k_;
+    Shape shape = args.in[0].shape;
+    shape[shape.rank() - 1] = width_;
+    TENON_ASSIGN_OR_RETURN(const MutView y, TakeOutput(args, 0, shape));
+    if (args.Has(1) && args.in[1].num_elements() != m * width_) {
+      return BadInput("the residual has shape {}; {} needed", args.in[1].shape.ToString(), shape.ToString());
+    }
+    if (m == 0) return {};
+    const Job job{args.in[0].Data<float>(), args.Has(1) ? args.in[1].Data<float>() : nullptr, y.Data<float>(), m, args.scratch};
+    if (m <= kFewRows) {
+      Few(job, args.team);
+    } else {
+      Many(job, args.team);
+    }
+    return {};
+  }
+
+  size_t PackedBytes() const override { return buffer_->bytes() + biases_.size() * sizeof(float); }
+  bool ConsumedConstant(size_t i) const override { return i >= WeightInput(0); }
+
+ private:
+  struct Job {
+    const float* x;
+    const float* residual;
+    float* y;
+    int64_t m;
+    std::byte* scratch;
+  };
+
+  bool gated() const { return p_.gate != Gate::kNone; }
+  uint8_t* Data(const Group& g) const { return static_cast<uint8_t*>(buffer_->data()) + g.offset; }
+  // What is computed at once: a group, or gate and value.
+  int64_t units() const { return static_cast<int64_t>(groups_.size()) / (gated() ? 2 : 1); }
+  const Group& GroupAt(int64_t i) const { return groups_[static_cast<size_t>(i)]; }
+
+  // Sums of rows [row, row + rows) become results; `i` is the (first) group.
+  void Finish(const Job& job, int64_t i, int64_t row, int64_t rows, float* acc, int64_t acc_step) const {
+    const Group& g = GroupAt(i);
+    FinishTask t{};
+    t.acc = acc, t.acc_step = acc_step, t.rows = rows, t.n = g.n;
+    t.gate = static_cast<int>(p_.gate);
+    t.bias = g.bias >= 0 ? biases_.data() + g.bias : nullptr;
+    if (gated() && GroupAt(i + 1).bias >= 0) t.bias2 = biases_.data() + GroupAt(i + 1).bias;
+    t.y = job.y + row * width_ + g.column, t.y_step = width_;
+    if (job.residual != nullptr) t.residual = job.residual + row * width_ + g.column, t.residual_step = width_;
+    inner_.finish(t);
+  }
+
+  void Few(const Job& job, hw::Team& team) const {
+    const RowBytes bytes(blocks_);
+    RowX rows[kFewRows];
+    for (int64_t r = 0; r < job.m; ++r) {
+      rows[r] = bytes.At(job.scratch + r * bytes.all);
+      inner_.quantize(job.x + r * k_, k_, blocks_, rows[r]);
+    }
+    const int64_t each = gated() ? 2 : 1;
+    team.ParallelFor(units(), 1 + 65536 / (16 * k_ * each), [&](int64_t begin, int64_t end, int) {
+      alignas(64) float acc[kRowsAtOnce * 32];
+      for (int64_t u = begin; u < end; ++u) {
+        for (int64_t r = 0; r < job.m; r += kRowsAtOnce) {
+          const int64_t count = std::min<int64_t>(kRowsAtOnce, job.m - r);
+          for (int64_t half = 0; half < each; ++half) {
+            const Group& g = GroupAt(u * each + half);
+            inner_.dot({Data(g), &g.layout, blocks_, static_cast<int>(count), rows + r, acc + half * 16, 32});
+          }
+          Finish(job, u * each, r, count, acc, 32);
+        }
+      }
+    });
+  }
+
+  // Of X in bf16, and of a panel and a tile per thread.
+  int64_t RowsOfX(int64_t m) const { return (m + gemm::kBf16MaxRows - 1) / gemm::kBf16MaxRows * gemm::kBf16MaxRows; }
+  int64_t XBytes(int64_t m) const { return Align(RowsOfX(m) * blocks_ * 32 * (tiles_.a_f32 ? 4 : 2) + 64); }
+  int64_t PanelBytes() const { return blocks_ * 2048; }
+  static constexpr int64_t kTileBytes = gemm::kBf16MaxRows * gemm::kBf16Panel * 4;
+  int64_t ManyBytes(int64_t m) const { return XBytes(m) + threads_ * (PanelBytes() + kTileBytes); }
+
+  void Many(const Job& job, hw::Team& team) const {
+    const int64_t depth = blocks_ * 32, element = tiles_.a_f32 ? 4 : 2;
+    team.ParallelFor(job.m, std::max<int64_t>(1, 32768 / depth), [&](int64_t begin, int64_t end, int) {
+      for (int64_t r = begin; r < end; ++r) {
+        tiles_.convert(job.x + r * k_, true, k_, job.scratch + r * depth * element, depth);
+      }
+    });
+    const auto groups = static_cast<int64_t>(groups_.size());
+    const int64_t panels = (groups + 1) / 2;
+    // Scratch was sized for the threads that make() was told of.
+    const int64_t grain = team.size() > threads_ ? panels : 1;
+    team.ParallelFor(panels, grain, [&](int64_t begin, int64_t end, int thread) {
+      std::byte* own = job.scratch + XBytes(job.m) + thread * (PanelBytes() + kTileBytes);
+      auto* panel = reinterpret_cast<uint16_t*>(own + kTileBytes);
+      auto* acc = reinterpret_cast<float*>(own);
+      if (tiles_.begin != nullptr) tiles_.begin();
+      for (int64_t i = begin; i < end; ++i) {
+        const bool narrow = 2 * i + 1 == groups;
+        inner_.unpack(Data(GroupAt(2 * i)), GroupAt(2 * i).layout, blocks_, panel);
+        if (!narrow) inner_.unpack(Data(GroupAt(2 * i + 1)), GroupAt(2 * i + 1).layout, blocks_, panel + 512);
+        for (int64_t r = 0; r < job.m; r += tiles_.max_rows) {
+          const int64_t rows = std::min(tiles_.max_rows, job.m - r);
+          tiles_.tile({job.scratch + r * depth * element, depth, nullptr, 1, blocks_, panel, acc, rows, narrow});
+          Finish(job, 2 * i, r, rows, acc, 32);
+          if (!gated() && !narrow) Finish(job, 2 * i + 1, r, rows, acc + 16, 32);
+        }
+      }
+      if (tiles_.end != nullptr) tiles_.end();
+    });
+  }
+
+  Params p_;
+  const Inner& inner_;
+  const gemm::Bf16Kernels& tiles_;
+  int threads_;
+  int64_t k_ = 0, blocks_ = 0, width_ = 0;
+  std::vector<Group> groups_;
+  std::vector<float> biases_;
+  std::shared_ptr<Buffer> buffer_;
+};
+
+const Inner& SelectInner(hw::IsaMask isa) {
+#if defined(__x86_64__)
+  constexpr hw::IsaMask kVnni = hw::kAvx2 | hw::kAvx512 | hw::kAvx512Vnni;
+  if (hw::Covers(isa, kVnni | hw::kAvx512Bf16)) return kAvx512Bf16;
+  if (hw::Covers(isa, kVnni)) return kAvx512Vnni;
+  if (hw::Covers(isa, hw::kAvx2)) return kAvx2;
+#endif
+  return kPortable;
+}
+
+}  // namespace
+
+Refusal CanPacked(const Problem& p) {
+  for (size_t i = WeightInput(0); i < p.in.size(); ++i) {
+    if (p.Has(i) && !p.IsConst(i)) return kRefuseWeightsNotConstant;
+  }
+  return nullptr;
+}
+
+Result<std::unique_ptr<Kernel>> MakePacked(const Problem& problem) {
+  TENON_ASSIGN_OR_RETURN(Params p, ParseParams(problem.attrs));
+  auto kernel = std::make_unique<Packed>(std::move(p), SelectInner(problem.isa), gemm::SelectBf16(problem.isa), problem.threads);
+  TENON_RETURN_IF_ERROR(kernel->Pack(problem));
+  return std::unique_ptr<Kernel>(std::move(kernel));
+}
+
+}  // namespace tenon::kernels::block_matmul

@@ -1,0 +1,94 @@
+// Weights in blocks as the fast rows read them: groups of 16 columns of y (rows of W) side by side, so that a register holds one
+// element of each, and depth in blocks of 32. Light, for the ISA files.
+//
+// A block of a group: codes, then scales, then minima.
+//   nibbles  256 bytes: vector j < 4 holds [column][4]: elements 4j..4j+3 in the low halves, 16 + 4j.. in the high halves
+//   bytes    512 bytes: vector j < 8 holds [column][4]: elements 4j..4j+3
+//   element = scale * (code - zero) - min, scale and min of a column for 32 elements, or (halves) for each 16 of them;
+//   scales and minima [halves][16], as f16 or f32. With `table`, code is the table's value + 128 and zero is 128.
+// Floats (f16, bf16, f32) have no blocks: [depth][16].
+#ifndef TENON_KERNELS_BLOCK_MATMUL_PACKED_H_
+#define TENON_KERNELS_BLOCK_MATMUL_PACKED_H_
+
+#include <cstdint>
+
+namespace tenon::kernels::block_matmul {
+
+enum class Codes : uint8_t { kNibbles, kBytes, kF16, kBf16, kF32 };
+
+struct Layout {
+  Codes codes = Codes::kNibbles;
+  bool wide = false;          ///< scales and minima are f32, else f16
+  bool has_min = false;
+  bool halves = false;        ///< one scale for 16 elements, else for 32
+  const uint8_t* table = nullptr;   ///< [16]
+  int32_t zero = 0;
+
+  bool is_float() const { return codes >= Codes::kF16; }
+  int64_t code_bytes() const {
+    return codes == Codes::kNibbles ? 256 : codes == Codes::kBytes ? 512 : codes == Codes::kF32 ? 2048 : 1024;
+  }
+  int64_t scale_bytes() const { return (halves ? 2 : 1) * 16 * (wide ? 4 : 2); }
+  /// Of 32 elements of 16 columns.
+  int64_t block_bytes() const { return code_bytes() + (is_float() ? 0 : scale_bytes() * (has_min ? 2 : 1)); }
+};
+
+/// A row of X: integers of 16 bits with one scale for 32, in the form that the table's dot functions read, and as it is.
+struct RowX {
+  const float* x;           ///< padded with zeros to whole blocks
+  const int8_t* high;       ///< q = 256 high + low
+  const int8_t* low;
+  const int16_t* q;         ///< per 4 elements: 0, 2, 1, 3
+  const float* scale;       ///< [blocks]
+  const int32_t* sums;      ///< [2 * blocks] of q over 16
+};
+
+inline constexpr int kRowsAtOnce = 4;
+
+struct Dot {
+  const uint8_t* w;         ///< of one group
+  const Layout* layout;
+  int64_t blocks;
+  int rows;                 ///< 1 to kRowsAtOnce
+  const RowX* x;            ///< [rows]
+  float* y;                 ///< [rows][y_step], 16 of each
+  int64_t y_step;
+};
+
+struct FinishTask {
+  float* acc;               ///< [rows][acc_step] sums: 16 columns, with a gate 16 more to its right
+  int64_t acc_step, rows;
+  int64_t n;                ///< columns wanted, at most 16
+  int gate;                 ///< 0 none, 1 silu, 2 gelu
+  const float *bias, *bias2;   ///< [16] or null
+  const float* residual;    ///< null: none
+  int64_t residual_step;
+  float* y;
+  int64_t y_step;
+};
+
+struct Inner {
+  const char* name;
+  /// Fills the parts of `to` (const cast away by the owner of the memory) from x[0, k); blocks * 32 >= k.
+  void (*quantize)(const float* x, int64_t k, int64_t blocks, const RowX& to);
+  void (*dot)(const Dot&);
+  /// Panel of bf16 for gemm::Bf16Kernels: block b of the group at to + b * 1024, [pair of depth: 16][column: 16][2].
+  void (*unpack)(const uint8_t* w, const Layout& layout, int64_t blocks, uint16_t* to);
+  void (*finish)(const FinishTask&);
+};
+
+extern const Inner kPortable;
+#if defined(__x86_64__)
+extern const Inner kAvx2;
+extern const Inner kAvx512Vnni;
+extern const Inner kAvx512Bf16;
+
+/// What the tables of AVX-512 share.
+void QuantizeAvx512(const float* x, int64_t k, int64_t blocks, const RowX& to);
+void DotAvx512Vnni(const Dot& t);
+void FinishAvx512(const FinishTask& t);
+#endif
+
+}  // namespace tenon::kernels::block_matmul
+
+#endif  // TENON_KERNELS_BLOCK_MATMUL_PACKED_H_

@@ -1,0 +1,65 @@
+// The inner functions for instruction sets without better ones of their own. Included after generic.inl.
+
+static inline void QuantizeBlock(const float* x, int64_t b, const RowX& to) {
+  float max = 0;
+  for (int i = 0; i < 32; ++i) max = __builtin_fabsf(x[i]) > max ? __builtin_fabsf(x[i]) : max;
+  const float inverse = max > 0 ? 32512.0f / max : 0.0f;
+  const_cast<float*>(to.scale)[b] = max / 32512.0f;
+  for (int half = 0; half < 2; ++half) {
+    int32_t sum = 0;
+    for (int i = half * 16; i < half * 16 + 16; ++i) {
+      const auto v = static_cast<int32_t>(__builtin_nearbyintf(x[i] * inverse));
+      const int32_t high = (v + 128) >> 8;
+      sum += v;
+      const_cast<int8_t*>(to.high)[b * 32 + i] = static_cast<int8_t>(high);
+      const_cast<int8_t*>(to.low)[b * 32 + i] = static_cast<int8_t>(v - high * 256);
+      const_cast<int16_t*>(to.q)[b * 32 + i / 4 * 4 + (i % 4 == 1 ? 2 : i % 4 == 2 ? 1 : i % 4)] = static_cast<int16_t>(v);
+    }
+    const_cast<int32_t*>(to.sums)[b * 2 + half] = sum;
+  }
+}
+
+void QuantizePlain(const float* x, int64_t k, int64_t blocks, const RowX& to) {
+  float rest[32];
+  for (int64_t b = 0; b < blocks; ++b) {
+    const float* from = x + b * 32;
+    if (b * 32 + 32 > k) {
+      for (int64_t i = 0; i < 32; ++i) rest[i] = b * 32 + i < k ? x[b * 32 + i] : 0.0f;
+      from = rest;
+    }
+    for (int i = 0; i < 32; ++i) const_cast<float*>(to.x)[b * 32 + i] = from[i];
+    QuantizeBlock(from, b, to);
+  }
+}
+
+// Sums of one block are exact integers; then scale and minimum of the column and the scale of the row.
+void DotPlain(const Dot& t) {
+  const Layout& layout = *t.layout;
+  if (layout.is_float()) return DotAnyFloats(t);
+  const int halves = layout.halves ? 2 : 1;
+  const int64_t step = layout.block_bytes();
+  for (int r = 0; r < t.rows; ++r) {
+    const RowX& x = t.x[r];
+    V acc = Zero();
+    for (int64_t b = 0; b < t.blocks; ++b) {
+      const uint8_t* w = t.w + b * step;
+      const uint8_t* scales = w + layout.code_bytes();
+      for (int half = 0; half < halves; ++half) {
+        float sums[16];
+        const int32_t sum = halves == 2 ? x.sums[b * 2 + half] : x.sums[b * 2] + x.sums[b * 2 + 1];
+        for (int c = 0; c < 16; ++c) {
+          int32_t s = -layout.zero * sum;
+          for (int i = half * 16; i < (halves == 2 ? half * 16 + 16 : 32); ++i) {
+            s += CodeAt(w, layout, i, c) * (256 * x.high[b * 32 + i] + x.low[b * 32 + i]);
+          }
+          sums[c] = static_cast<float>(s);
+        }
+        acc = Fma(Mul(Load(sums), ScaleAt(scales, layout.wide, half)), Set(x.scale[b]), acc);
+        if (!layout.has_min) continue;
+        const V min = ScaleAt(scales + layout.scale_bytes(), layout.wide, half);
+        acc = Sub(acc, Mul(min, Set(x.scale[b] * static_cast<float>(sum))));
+      }
+    }
+    Store(t.y + r * t.y_step, acc);
+  }
+}

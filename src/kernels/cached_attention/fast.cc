@@ -1,0 +1,182 @@
+// The fast rows: all of a step's keys and values go to the cache first (without one, to a cache of one layer in scratch), then
+// the rows are shared out over the team, each against the blocks of its sequence.
+#include <algorithm>
+
+#include "kernels/cached_attention/cached_attention.h"
+#include "kernels/kernel_util.h"
+
+namespace tenon::kernels::cached_attention {
+namespace {
+
+constexpr int64_t kTokens = kKvBlockTokens;
+
+int64_t Align(int64_t bytes) {
+  return (bytes + 63) / 64 * 64;
+}
+
+// What lies where in scratch.
+struct Layout {
+  int64_t q = 0, keys = 0, pool = 0, table = 0, sequences = 0, all = 0;
+  int64_t blocks_each = 0;
+
+  Layout(const Params& p, int64_t rows, int64_t batch, int threads) {
+    blocks_each = batch == 0 ? 0 : (rows / batch + kTokens - 1) / kTokens;
+    keys = Align(rows * p.heads * p.dim * 4);
+    pool = keys + Align(threads * p.dim * 4);
+    table = pool + Align(batch * blocks_each * 2 * p.kv_heads * p.dim * kTokens * 2);
+    sequences = table + Align(batch * blocks_each * 4);
+    all = sequences + Align(batch * static_cast<int64_t>(sizeof(KvSequence)));
+  }
+};
+
+class Fast final : public Kernel {
+ public:
+  Fast(const Params& p, const Inner& inner, int threads) : p_(p), inner_(inner), threads_(std::max(1, threads)) {}
+
+  Result<Configured> Configure(std::span<const View> in, std::span<const View> /*out*/) const override {
+    const Shape& s = in[0].shape;
+    if (s.rank() < 2) return BadInput("q has shape {}; at least rank 2 needed", s.ToString());
+    const int64_t batch = s.Product(0, s.rank() - 2);
+    Configured c;
+    c.scratch_bytes = static_cast<size_t>(Layout(p_, batch * s[s.rank() - 2], batch, threads_).all);
+    return c;
+  }
+
+  Status Run(const RunArgs& args) const override {
+    TENON_ASSIGN_OR_RETURN(const Rows rows, ResolveRows(p_, args));
+    Shape shape = args.in[0].shape;
+    shape[shape.rank() - 1] = p_.heads * p_.dim;
+    TENON_ASSIGN_OR_RETURN(const MutView y, TakeOutput(args, 0, shape));
+    const Layout layout(p_, rows.n, rows.batch, threads_);
+    KvStep own;
+    if (args.kv == nullptr) own = OwnCache(rows, layout, args.scratch);
+    const KvStep& step = args.kv != nullptr ? *args.kv : own;
+    const int64_t layer = args.kv != nullptr ? p_.layer : 0;
+    if (args.kv != nullptr) TENON_RETURN_IF_ERROR(CheckStep(p_, step, rows.n));
+    auto* q = reinterpret_cast<float*>(args.scratch + layout.q);
+    const Job job{args, rows, step, layer, q, reinterpret_cast<float*>(args.scratch + layout.keys), y.Data<float>()};
+    for (const KvSequence& s : step.sequences) Prepare(job, s);
+    for (const KvSequence& s : step.sequences) Attend(job, s);
+    return {};
+  }
+
+ private:
+  struct Job {
+    const RunArgs& args;
+    const Rows& rows;
+    const KvStep& step;
+    int64_t layer;
+    float* q;       // turned
+    float* key;     // one a thread
+    float* y;
+  };
+
+  KvStep OwnCache(const Rows& rows, const Layout& layout, std::byte* scratch) const {
+    auto* table = reinterpret_cast<int32_t*>(scratch + layout.table);
+    auto* sequences = reinterpret_cast<KvSequence*>(scratch + layout.sequences);
+    const int64_t n = rows.batch == 0 ? 0 : rows.n / rows.batch;
+    for (int64_t i = 0; i < rows.batch * layout.blocks_each; ++i) table[i] = static_cast<int32_t>(i);
+    for (int64_t b = 0; b < rows.batch; ++b) {
+      sequences[b] = {b * n, n, 0, table + b * layout.blocks_each, layout.blocks_each};
+    }
+    KvStep step;
+    step.pool = scratch + layout.pool;
+    step.num_blocks = rows.batch * layout.blocks_each;
+    step.layers = 1, step.kv_heads = p_.kv_heads, step.head_dim = p_.dim;
+    step.sequences = {sequences, static_cast<size_t>(rows.batch)};
+    return step;
+  }
+
+  TurnTask TurnOf(const Job& job, const float* x, int64_t row, size_t norm_input, float* to) const {
+    TurnTask t;
+    t.x = x, t.dim = p_.dim, t.half = job.rows.half;
+    t.cos = job.rows.table + row * 2 * job.rows.half, t.sin = t.cos + job.rows.half;
+    t.interleaved = p_.interleaved;
+    t.norm = job.args.Has(norm_input) ? job.args.in[norm_input].Data<float>() : nullptr;
+    t.epsilon = p_.epsilon;
+    t.to = to;
+    return t;
+  }
+
+  // Turns q, and turns and stores k and v.
+  void Prepare(const Job& job, const KvSequence& s) const {
+    // Scratch was sized for the threads that make() was told of.
+    const int64_t grain = job.args.team.size() > threads_ ? s.rows : std::max<int64_t>(1, 8192 / (p_.heads * p_.dim));
+    job.args.team.ParallelFor(s.rows, grain, [&](int64_t begin, int64_t end, int thread) {
+      float* key = job.key + thread * p_.dim;
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t row = s.first_row + i, t = s.past + i;
+        const float* q = job.rows.q + row * job.rows.q_step;
+        for (int64_t h = 0; h < p_.heads; ++h) {
+          inner_.turn(TurnOf(job, q + h * p_.dim, row, 4, job.q + (row * p_.heads + h) * p_.dim));
+        }
+        for (int64_t g = 0; g < p_.kv_heads; ++g) {
+          const int64_t at = row * job.rows.kv_step + g * p_.dim;
+          const int32_t block = s.blocks[t / kTokens];
+          inner_.turn(TurnOf(job, job.rows.k + at, row, 5, key));
+          inner_.store(key, p_.dim, job.step.Keys(block, job.layer, g) + t % kTokens, kTokens);
+          inner_.store(job.rows.v + at, p_.dim, job.step.Values(block, job.layer, g) + t % kTokens * p_.dim, 1);
+        }
+      }
+    });
+  }
+
+  void Attend(const Job& job, const KvSequence& s) const {
+    const int64_t group = p_.heads / p_.kv_heads;
+    // With few rows, heads that share keys are split up so that every thread has work.
+    const int64_t at_once = s.rows * p_.kv_heads >= 4 * job.args.team.size() || job.args.team.size() == 1
+                                ? std::min<int64_t>(group, kHeadsAtOnce)
+                                : 1;
+    const int64_t pieces = (group + at_once - 1) / at_once, tasks = s.rows * p_.kv_heads * pieces;
+    const int64_t flops = 4 * p_.dim * at_once * (s.past + s.rows / 2 + 1);
+    job.args.team.ParallelFor(tasks, 1 + 40000 / flops, [&](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t r = i / (p_.kv_heads * pieces), g = i / pieces % p_.kv_heads, first = i % pieces * at_once;
+        const int64_t row = s.first_row + r, head = g * group + first;
+        RowTask t;
+        t.cache = CacheOf(job, s, g);
+        t.last = s.past + r + 1;
+        t.first = p_.window > 0 ? std::max<int64_t>(0, t.last - p_.window) : 0;
+        t.dim = p_.dim, t.heads = static_cast<int>(std::min(at_once, group - first));
+        t.q = job.q + (row * p_.heads + head) * p_.dim;
+        t.scale = p_.scale, t.softcap = p_.softcap;
+        t.y = job.y + (row * p_.heads + head) * p_.dim;
+        inner_.row(t);
+      }
+    });
+  }
+
+  Cache CacheOf(const Job& job, const KvSequence& s, int64_t g) const {
+    const auto* pool = reinterpret_cast<const uint16_t*>(job.step.pool);
+    return {pool, s.blocks, job.step.block_elements(), job.step.Keys(0, job.layer, g) - pool,
+            job.step.Values(0, job.layer, g) - pool};
+  }
+
+  Params p_;
+  const Inner& inner_;
+  int threads_;
+};
+
+Result<std::unique_ptr<Kernel>> Make(const Problem& problem, const Inner& inner) {
+  TENON_ASSIGN_OR_RETURN(const Params p, ParseParams(problem.attrs));
+  return std::unique_ptr<Kernel>(std::make_unique<Fast>(p, inner, problem.threads));
+}
+
+}  // namespace
+
+Refusal CanFast(const Problem& p) {
+  const int64_t dim = p.attrs.Int("head_dim", 0);
+  return dim % 16 == 0 && dim <= kMaxDim ? nullptr : kRefuseSize;
+}
+
+Result<std::unique_ptr<Kernel>> MakePortable(const Problem& problem) {
+  return Make(problem, kPortable);
+}
+Result<std::unique_ptr<Kernel>> MakeAvx2(const Problem& problem) {
+  return Make(problem, kAvx2);
+}
+Result<std::unique_ptr<Kernel>> MakeAvx512(const Problem& problem) {
+  return Make(problem, kAvx512);
+}
+
+}  // namespace tenon::kernels::cached_attention

@@ -1,0 +1,58 @@
+// The inner functions of attention over a cache, one table per instruction set. Light, for the ISA files.
+#ifndef TENON_KERNELS_CACHED_ATTENTION_INNER_H_
+#define TENON_KERNELS_CACHED_ATTENTION_INNER_H_
+
+#include <cstdint>
+
+namespace tenon::kernels::cached_attention {
+
+inline constexpr int64_t kMaxDim = 512;     ///< of a head, for the fast rows
+inline constexpr int kHeadsAtOnce = 4;
+
+/// Keys and values of one head group of a layer: block b of the sequence at pool + table[b] * block_elements + offset.
+struct Cache {
+  const uint16_t* pool;
+  const int32_t* table;
+  int64_t block_elements, key_offset, value_offset;
+  const uint16_t* Keys(int64_t b) const { return pool + table[b] * block_elements + key_offset; }
+  const uint16_t* Values(int64_t b) const { return pool + table[b] * block_elements + value_offset; }
+};
+
+/// One query row against tokens [first, last) for up to kHeadsAtOnce heads that share keys.
+struct RowTask {
+  Cache cache;
+  int64_t first, last;
+  int64_t dim;          ///< a multiple of 16, at most kMaxDim
+  int heads;
+  const float* q;       ///< [heads][dim], turned already
+  float scale, softcap;
+  float* y;             ///< [heads][dim]
+};
+
+/// x[0, dim) of one head: normalised by `norm` (null: not), turned by cos and sin (null: not), to `to`.
+struct TurnTask {
+  const float* x;
+  int64_t dim, half;    ///< 2 * half elements are turned, the rest is copied
+  const float *cos, *sin;
+  bool interleaved;     ///< pairs (2i, 2i+1), else (i, i + half)
+  const float* norm;
+  float epsilon;
+  float* to;
+};
+
+struct Inner {
+  void (*row)(const RowTask& task);
+  void (*turn)(const TurnTask& task);
+  /// to[i * step] = f16(from[i])
+  void (*store)(const float* from, int64_t n, uint16_t* to, int64_t step);
+};
+
+extern const Inner kPortable;
+#if defined(__x86_64__)
+extern const Inner kAvx2;
+extern const Inner kAvx512;
+#endif
+
+}  // namespace tenon::kernels::cached_attention
+
+#endif  // TENON_KERNELS_CACHED_ATTENTION_INNER_H_

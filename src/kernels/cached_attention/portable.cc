@@ -1,0 +1,17 @@
+// The inner functions of attention over a cache, for any CPU.
+#include "base/half.h"
+#include "kernels/cached_attention/inner.h"
+
+namespace tenon::kernels::cached_attention {
+namespace {
+// Order matters: each builds on the ones before.
+// clang-format off
+#include "kernels/v16/portable.inl"
+#include "kernels/v16/math.inl"
+#include "kernels/cached_attention/rows.inl"
+// clang-format on
+}  // namespace
+
+extern const Inner kPortable = {Row, Turn, StoreHalves};
+
+}  // namespace tenon::kernels::cached_attention

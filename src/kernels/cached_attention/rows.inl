@@ -1,0 +1,116 @@
+// The inner functions over sixteen floats at a time; included by each ISA file after its V.
+
+static inline void Softcap(float cap, float* s) {
+  // cap * tanh(s / cap) = cap * (1 - 2 / (e^(2 s / cap) + 1))
+  for (int i = 0; i < 64; i += 16) {
+    const V e = Exp(Mul(Load(s + i), Set(2.0f / cap)));
+    Store(s + i, Mul(Set(cap), Sub(Set(1.0f), Div(Set(2.0f), Add(e, Set(1.0f))))));
+  }
+}
+
+// Online softmax over blocks of 64 tokens: o and sum are of what has been seen, relative to e^max.
+template <int kHeads>
+void RowOf(const RowTask& t) {
+  constexpr float kNever = -3.0e38f;
+  float o[kHeads * kMaxDim], p[kHeads * 64], max[kHeads], sum[kHeads];
+  for (int h = 0; h < kHeads; ++h) max[h] = kNever, sum[h] = 0;
+  for (int64_t i = 0; i < kHeads * t.dim; i += 16) Store(o + i, Zero());
+  for (int64_t b = t.first / 64; b * 64 < t.last; ++b) {
+    const uint16_t* keys = t.cache.Keys(b);
+    V s[kHeads][4];
+    for (auto& head : s) head[0] = head[1] = head[2] = head[3] = Zero();
+    for (int64_t d = 0; d < t.dim; ++d, keys += 64) {
+      const V k0 = LoadH(keys), k1 = LoadH(keys + 16), k2 = LoadH(keys + 32), k3 = LoadH(keys + 48);
+      for (int h = 0; h < kHeads; ++h) {
+        const V q = Set(t.q[h * t.dim + d]);
+        s[h][0] = Fma(k0, q, s[h][0]), s[h][1] = Fma(k1, q, s[h][1]);
+        s[h][2] = Fma(k2, q, s[h][2]), s[h][3] = Fma(k3, q, s[h][3]);
+      }
+    }
+    const int64_t begin = t.first > b * 64 ? t.first - b * 64 : 0, end = t.last - b * 64 < 64 ? t.last - b * 64 : 64;
+    for (int h = 0; h < kHeads; ++h) {
+      float* e = p + h * 64;
+      for (int i = 0; i < 4; ++i) Store(e + i * 16, Mul(s[h][i], Set(t.scale)));
+      if (t.softcap > 0) Softcap(t.softcap, e);
+      for (int64_t i = 0; i < begin; ++i) e[i] = kNever;
+      for (int64_t i = end; i < 64; ++i) e[i] = kNever;
+      const float m = MaxOf(Max(Max(Load(e), Load(e + 16)), Max(Load(e + 32), Load(e + 48))));
+      const float now = m > max[h] ? m : max[h];
+      V all = Zero();
+      for (int i = 0; i < 64; i += 16) {
+        const V v = Exp(Sub(Load(e + i), Set(now)));
+        Store(e + i, v);
+        all = Add(all, v);
+      }
+      float c[16];
+      Store(c, Exp(Set(max[h] - now)));
+      sum[h] = sum[h] * c[0] + SumOf(all);
+      max[h] = now;
+      for (int64_t d = 0; d < t.dim; d += 16) Store(o + h * t.dim + d, Mul(Load(o + h * t.dim + d), Set(c[0])));
+    }
+    const uint16_t* values = t.cache.Values(b);
+    for (int64_t d = 0; d < t.dim; d += 32) {
+      const bool two = d + 16 < t.dim;
+      V a[kHeads][2];
+      for (int h = 0; h < kHeads; ++h) {
+        a[h][0] = Load(o + h * t.dim + d);
+        a[h][1] = two ? Load(o + h * t.dim + d + 16) : Zero();
+      }
+      for (int64_t i = begin; i < end; ++i) {
+        const V v0 = LoadH(values + i * t.dim + d), v1 = two ? LoadH(values + i * t.dim + d + 16) : Zero();
+        for (int h = 0; h < kHeads; ++h) {
+          const V w = Set(p[h * 64 + i]);
+          a[h][0] = Fma(v0, w, a[h][0]), a[h][1] = Fma(v1, w, a[h][1]);
+        }
+      }
+      for (int h = 0; h < kHeads; ++h) {
+        Store(o + h * t.dim + d, a[h][0]);
+        if (two) Store(o + h * t.dim + d + 16, a[h][1]);
+      }
+    }
+  }
+  for (int h = 0; h < kHeads; ++h) {
+    const V inverse = Set(sum[h] > 0 ? 1.0f / sum[h] : 0.0f);
+    for (int64_t d = 0; d < t.dim; d += 16) Store(t.y + h * t.dim + d, Mul(Load(o + h * t.dim + d), inverse));
+  }
+}
+
+void Row(const RowTask& t) {
+  switch (t.heads) {
+    case 1: RowOf<1>(t); break;
+    case 2: RowOf<2>(t); break;
+    case 3: RowOf<3>(t); break;
+    default: RowOf<4>(t); break;
+  }
+}
+
+void Turn(const TurnTask& t) {
+  const float* x = t.x;
+  if (t.norm != nullptr) {
+    float squares = 0;
+    for (int64_t i = 0; i < t.dim; ++i) squares += x[i] * x[i];
+    const float inverse = 1.0f / __builtin_sqrtf(squares / static_cast<float>(t.dim) + t.epsilon);
+    for (int64_t i = 0; i < t.dim; ++i) t.to[i] = x[i] * inverse * t.norm[i];
+    x = t.to;
+  }
+  const int64_t step = t.interleaved ? 2 : 1, other = t.interleaved ? 1 : t.half;
+  for (int64_t i = 0; i < t.half; ++i) {
+    const float a = x[i * step], b = x[i * step + other];
+    t.to[i * step] = a * t.cos[i] - b * t.sin[i];
+    t.to[i * step + other] = b * t.cos[i] + a * t.sin[i];
+  }
+  if (x == t.to) return;
+  for (int64_t i = 2 * t.half; i < t.dim; ++i) t.to[i] = x[i];
+}
+
+void StoreHalves(const float* from, int64_t n, uint16_t* to, int64_t step) {
+  uint16_t block[16];
+  for (int64_t i = 0; i < n; i += 16) {
+    if (step == 1) {
+      StoreH(to + i, Load(from + i));
+      continue;
+    }
+    StoreH(block, Load(from + i));
+    for (int64_t j = 0; j < 16; ++j) to[(i + j) * step] = block[j];
+  }
+}

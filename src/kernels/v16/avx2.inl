@@ -1,0 +1,81 @@
+// Sixteen floats as two registers of AVX2. For files compiled for it, inside their namespace.
+struct V {
+  __m256 a, b;
+};
+static inline V Zero() {
+  return {_mm256_setzero_ps(), _mm256_setzero_ps()};
+}
+static inline V Set(float f) {
+  return {_mm256_set1_ps(f), _mm256_set1_ps(f)};
+}
+static inline V Load(const float* p) {
+  return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)};
+}
+static inline void Store(float* p, V v) {
+  _mm256_storeu_ps(p, v.a);
+  _mm256_storeu_ps(p + 8, v.b);
+}
+static inline V LoadH(const uint16_t* p) {
+  const __m128i* h = reinterpret_cast<const __m128i*>(p);
+  return {_mm256_cvtph_ps(_mm_loadu_si128(h)), _mm256_cvtph_ps(_mm_loadu_si128(h + 1))};
+}
+static inline V LoadB(const uint16_t* p) {
+  const __m128i* h = reinterpret_cast<const __m128i*>(p);
+  const __m256i a = _mm256_cvtepu16_epi32(_mm_loadu_si128(h)), b = _mm256_cvtepu16_epi32(_mm_loadu_si128(h + 1));
+  return {_mm256_castsi256_ps(_mm256_slli_epi32(a, 16)), _mm256_castsi256_ps(_mm256_slli_epi32(b, 16))};
+}
+static inline void StoreH(uint16_t* p, V v) {
+  __m128i* h = reinterpret_cast<__m128i*>(p);
+  _mm_storeu_si128(h, _mm256_cvtps_ph(v.a, _MM_FROUND_TO_NEAREST_INT));
+  _mm_storeu_si128(h + 1, _mm256_cvtps_ph(v.b, _MM_FROUND_TO_NEAREST_INT));
+}
+static inline V Fma(V x, V y, V z) {
+  return {_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b)};
+}
+static inline V Add(V x, V y) {
+  return {_mm256_add_ps(x.a, y.a), _mm256_add_ps(x.b, y.b)};
+}
+static inline V Sub(V x, V y) {
+  return {_mm256_sub_ps(x.a, y.a), _mm256_sub_ps(x.b, y.b)};
+}
+static inline V Mul(V x, V y) {
+  return {_mm256_mul_ps(x.a, y.a), _mm256_mul_ps(x.b, y.b)};
+}
+static inline V Div(V x, V y) {
+  return {_mm256_div_ps(x.a, y.a), _mm256_div_ps(x.b, y.b)};
+}
+static inline V Max(V x, V y) {
+  return {_mm256_max_ps(x.a, y.a), _mm256_max_ps(x.b, y.b)};
+}
+static inline V Abs(V x) {
+  const __m256 sign = _mm256_set1_ps(-0.0f);
+  return {_mm256_andnot_ps(sign, x.a), _mm256_andnot_ps(sign, x.b)};
+}
+static inline float SumOf(V x) {
+  const __m256 s = _mm256_add_ps(x.a, x.b);
+  __m128 h = _mm_add_ps(_mm256_castps256_ps128(s), _mm256_extractf128_ps(s, 1));
+  h = _mm_add_ps(h, _mm_movehl_ps(h, h));
+  return _mm_cvtss_f32(_mm_add_ss(h, _mm_movehdup_ps(h)));
+}
+static inline float MaxOf(V x) {
+  const __m256 s = _mm256_max_ps(x.a, x.b);
+  __m128 h = _mm_max_ps(_mm256_castps256_ps128(s), _mm256_extractf128_ps(s, 1));
+  h = _mm_max_ps(h, _mm_movehl_ps(h, h));
+  return _mm_cvtss_f32(_mm_max_ss(h, _mm_movehdup_ps(h)));
+}
+static inline V RoundV(V x) {
+  constexpr int kMode = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+  return {_mm256_round_ps(x.a, kMode), _mm256_round_ps(x.b, kMode)};
+}
+static inline __m256 Scale2Half(__m256 a, __m256 n) {
+  // In two steps, so that the exponents of both stay in range.
+  n = _mm256_min_ps(_mm256_max_ps(n, _mm256_set1_ps(-252.0f)), _mm256_set1_ps(254.0f));
+  const __m256i i = _mm256_cvtps_epi32(n), half = _mm256_srai_epi32(i, 1), rest = _mm256_sub_epi32(i, half);
+  const __m256i bias = _mm256_set1_epi32(127);
+  a = _mm256_mul_ps(a, _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(half, bias), 23)));
+  return _mm256_mul_ps(a, _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(rest, bias), 23)));
+}
+/// a * 2^n for whole n; 0 and infinity beyond the range of floats.
+static inline V Scale2(V a, V n) {
+  return {Scale2Half(a.a, n.a), Scale2Half(a.b, n.b)};
+}
