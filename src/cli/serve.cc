@@ -23,6 +23,7 @@ struct ServeOptions {
   double poll_seconds = 5;
   std::string drain = "30s";
   std::string body_limit = "256M";
+  std::string response_limit = "256M";
   ModelConfig defaults;
   int max_batch = -1;
   int64_t max_delay_us = 0;
@@ -118,6 +119,7 @@ Status Run(const CLI::App& app, ServeOptions& o, Context& context) {
   std::signal(SIGPIPE, SIG_IGN);
   TENON_ASSIGN_OR_RETURN(const double drain_s, ParseDuration(o.drain));
   TENON_ASSIGN_OR_RETURN(o.app.limits.body, ParseBytes(o.body_limit));
+  TENON_ASSIGN_OR_RETURN(o.app.response_limit, ParseBytes(o.response_limit));
   TENON_ASSIGN_OR_RETURN(ServerOptions options, ServerOptionsOf(app, o, context));
   TENON_ASSIGN_OR_RETURN(const auto models, InferenceServer::Create(std::move(options)));
   TENON_ASSIGN_OR_RETURN(const auto front, server::App::Start(*models, o.app));
@@ -188,6 +190,9 @@ void AddOptions(CLI::App& app, ServeOptions& o) {
       ->capture_default_str()
       ->envname("TENON_DRAIN");
   app.add_option("--body-limit", o.body_limit, "Largest request")->capture_default_str()->envname("TENON_BODY_LIMIT");
+  app.add_option("--response-limit", o.response_limit, "Largest answer; its size is known before it is written")
+      ->capture_default_str()
+      ->envname("TENON_RESPONSE_LIMIT");
   o.common.AddCompile(app);
   o.common.AddSession(app);
 }

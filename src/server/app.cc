@@ -95,8 +95,16 @@ class LocalApp final : public App {
     if (options_.grpc_port >= 0) {
       TENON_ASSIGN_OR_RETURN(grpc_, GrpcServer::Listen(context_, options_.host, options_.grpc_port, options_.limits.body));
     }
+    // That port is open to whoever collects metrics: nothing else is reached through it.
+    const auto metrics_only = [this](std::shared_ptr<HttpRequest> request, std::shared_ptr<Exchange> exchange) {
+      const bool allowed =
+          request->method == "GET" && (request->target.starts_with("/metrics") || request->target.starts_with("/v2/health"));
+      if (allowed) return Handle(std::move(request), std::move(exchange));
+      exchange->Respond([] { return ErrorResponse(Outcome::kNotFound, "this port has /metrics and /v2/health"); });
+    };
     if (options_.metrics_port >= 0) {
-      TENON_ASSIGN_OR_RETURN(metrics_, HttpServer::Listen(options_.host, options_.metrics_port, 1, options_.limits, handler));
+      TENON_ASSIGN_OR_RETURN(metrics_,
+                             HttpServer::Listen(options_.host, options_.metrics_port, 1, options_.limits, metrics_only));
     }
     return Status::Ok();
   }
@@ -109,7 +117,20 @@ class LocalApp final : public App {
   }
 
  private:
+  // A page of another site that a user has open must not change what this server does.
+  static bool ForeignPage(const HttpRequest& request) {
+    const std::string_view origin = request.Header("Origin");
+    const size_t scheme = origin.find("://");
+    return !origin.empty() && request.method != "GET" &&
+           (scheme == std::string_view::npos || origin.substr(scheme + 3) != request.Header("Host"));
+  }
+
   void Handle(std::shared_ptr<HttpRequest> request, std::shared_ptr<Exchange> exchange) {
+    if (ForeignPage(*request)) {
+      HttpResponse r = ErrorResponse(Outcome::kBadRequest, "requests from pages of other sites are not served");
+      r.status = 403;
+      return exchange->Respond([r] { return r; });
+    }
     const std::string_view encoding = request->Header("Content-Encoding");
     if (!encoding.empty() && encoding != "identity") {
       if (encoding != "gzip" && encoding != "deflate") {

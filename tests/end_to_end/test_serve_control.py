@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from end_to_end.serving import serve
-from end_to_end.test_serve_http import slow_model
+from end_to_end.test_serve_http import identity, slow_model
 from support import build_model, paths
 from support.command import tenon
 
@@ -130,6 +130,21 @@ def test_a_model_over_its_limit_is_refused_and_the_rest_served(folder, tmp_path)
         assert index["slow"]["state"] == "UNAVAILABLE" and "memory limit" in index["slow"]["reason"]
         assert server.json("/v2/models/net/infer", ASK)[0] == 200
         assert server.total("tenon_memory_used_bytes") <= 8 << 20
+
+
+def test_v03_a_large_answer_is_refused_before_it_is_written(tmp_path):
+    """Counted as what it is: not as a success."""
+    identity(tmp_path / "id.onnx", 1)
+    data = np.zeros((1, 100000), np.float32)
+    header = json.dumps({"inputs": [{"name": "x", "shape": [1, 100000], "datatype": "FP32", "parameters": {"binary_data_size": data.nbytes}}]})
+    ask = header.encode() + data.tobytes(), {"Inference-Header-Content-Length": str(len(header))}
+    with serve(tmp_path / "id.onnx", "--response-limit", "1M", "--body-limit", "1M") as server:
+        status, _, answer = server.request("/v2/models/id/infer", *ask)
+        assert status == 413 and b"binary" in answer
+        assert server.total("tenon_requests_total", outcome="too_large") == 1
+        assert server.total("nv_inference_request_success") == 0
+        assert server.request("/v2/models/id/infer", bytes(2 << 20))[0] == 413
+        server.check_invariant()
 
 
 def test_groups_change_while_models_serve(folder):

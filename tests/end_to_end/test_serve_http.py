@@ -7,6 +7,8 @@ import socket
 import subprocess
 import threading
 import time
+import urllib.error
+import urllib.request
 
 import ml_dtypes
 import numpy as np
@@ -191,6 +193,14 @@ def test_unknown_things(server):
     assert server.json("/v2/models/net/versions/x/infer", {"inputs": [GOOD]})[0] == 404
     assert server.json("/v2/nothing")[0] == 404
     assert server.request("/v2/models/net/infer")[0] == 405
+
+
+def test_other_sites_and_the_metrics_port(server):
+    body = json.dumps({"inputs": [GOOD]}).encode()
+    assert server.request("/v2/models/net/infer", body, {"Origin": "http://evil.example"})[0] == 403
+    assert server.request("/v2/models/net/infer", body, {"Origin": f"http://{server.http}"})[0] == 200
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        urllib.request.urlopen(f"http://{server.metrics_address}/v2/models/net", timeout=30)
 
 
 def raw(server, data, timeout=30):
