@@ -3,12 +3,15 @@
 #include <algorithm>
 
 #include "kernels/cached_attention/cached_attention.h"
+#include "kernels/cached_attention/tiles.h"
+#include "kernels/gemm/bf16.h"
 #include "kernels/kernel_util.h"
 
 namespace tenon::kernels::cached_attention {
 namespace {
 
 constexpr int64_t kTokens = kKvBlockTokens;
+constexpr int64_t kManyRows = 16;   // of one sequence: from here on in tiles
 
 int64_t Align(int64_t bytes) {
   return (bytes + 63) / 64 * 64;
@@ -16,29 +19,31 @@ int64_t Align(int64_t bytes) {
 
 // What lies where in scratch.
 struct Layout {
-  int64_t q = 0, keys = 0, pool = 0, table = 0, sequences = 0, all = 0;
+  int64_t q = 0, keys = 0, pool = 0, table = 0, sequences = 0, tiles = 0, all = 0;
   int64_t blocks_each = 0;
 
-  Layout(const Params& p, int64_t rows, int64_t batch, int threads) {
+  Layout(const Params& p, int64_t rows, int64_t batch, int threads, int64_t tile_bytes) {
     blocks_each = batch == 0 ? 0 : (rows / batch + kTokens - 1) / kTokens;
     keys = Align(rows * p.heads * p.dim * 4);
     pool = keys + Align(threads * p.dim * 4);
     table = pool + Align(batch * blocks_each * 2 * p.kv_heads * p.dim * kTokens * 2);
     sequences = table + Align(batch * blocks_each * 4);
-    all = sequences + Align(batch * static_cast<int64_t>(sizeof(KvSequence)));
+    tiles = sequences + Align(batch * static_cast<int64_t>(sizeof(KvSequence)));
+    all = tiles + (rows >= kManyRows ? threads * tile_bytes : 0);
   }
 };
 
 class Fast final : public Kernel {
  public:
-  Fast(const Params& p, const Inner& inner, int threads) : p_(p), inner_(inner), threads_(std::max(1, threads)) {}
+  Fast(const Params& p, const Inner& inner, const gemm::Bf16Kernels& tiles, int threads)
+      : p_(p), inner_(inner), tiles_(tiles), tile_bytes_(Align(TileBytes(p, tiles))), threads_(std::max(1, threads)) {}
 
   Result<Configured> Configure(std::span<const View> in, std::span<const View> /*out*/) const override {
     const Shape& s = in[0].shape;
     if (s.rank() < 2) return BadInput("q has shape {}; at least rank 2 needed", s.ToString());
     const int64_t batch = s.Product(0, s.rank() - 2);
     Configured c;
-    c.scratch_bytes = static_cast<size_t>(Layout(p_, batch * s[s.rank() - 2], batch, threads_).all);
+    c.scratch_bytes = static_cast<size_t>(Layout(p_, batch * s[s.rank() - 2], batch, threads_, tile_bytes_).all);
     return c;
   }
 
@@ -47,16 +52,29 @@ class Fast final : public Kernel {
     Shape shape = args.in[0].shape;
     shape[shape.rank() - 1] = p_.heads * p_.dim;
     TENON_ASSIGN_OR_RETURN(const MutView y, TakeOutput(args, 0, shape));
-    const Layout layout(p_, rows.n, rows.batch, threads_);
+    const Layout layout(p_, rows.n, rows.batch, threads_, tile_bytes_);
     KvStep own;
     if (args.kv == nullptr) own = OwnCache(rows, layout, args.scratch);
     const KvStep& step = args.kv != nullptr ? *args.kv : own;
     const int64_t layer = args.kv != nullptr ? p_.layer : 0;
     if (args.kv != nullptr) TENON_RETURN_IF_ERROR(CheckStep(p_, step, rows.n));
     auto* q = reinterpret_cast<float*>(args.scratch + layout.q);
-    const Job job{args, rows, step, layer, q, reinterpret_cast<float*>(args.scratch + layout.keys), y.Data<float>()};
+    const Job job{args,
+                  rows,
+                  step,
+                  layer,
+                  q,
+                  reinterpret_cast<float*>(args.scratch + layout.keys),
+                  y.Data<float>(),
+                  args.scratch + layout.tiles};
     for (const KvSequence& s : step.sequences) Prepare(job, s);
-    for (const KvSequence& s : step.sequences) Attend(job, s);
+    for (const KvSequence& s : step.sequences) {
+      if (s.rows >= kManyRows && p_.dim % 32 == 0) {
+        Tiles(job, s);
+      } else {
+        Attend(job, s);
+      }
+    }
     return {};
   }
 
@@ -69,6 +87,7 @@ class Fast final : public Kernel {
     float* q;       // turned
     float* key;     // one a thread
     float* y;
+    std::byte* tiles;
   };
 
   KvStep OwnCache(const Rows& rows, const Layout& layout, std::byte* scratch) const {
@@ -146,6 +165,21 @@ class Fast final : public Kernel {
     });
   }
 
+  // Later tiles see more tokens: early and late ones take turns, so that an even split of their list is one of the work.
+  void Tiles(const Job& job, const KvSequence& s) const {
+    const int64_t group = p_.heads / p_.kv_heads, tiles = (s.rows + kTileRows - 1) / kTileRows, step = p_.heads * p_.dim;
+    const int64_t tasks = tiles * p_.kv_heads;
+    job.args.team.ParallelFor(tasks, job.args.team.size() > threads_ ? tasks : 1, [&](int64_t begin, int64_t end, int thread) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t g = i % p_.kv_heads, t = i / p_.kv_heads, tile = t % 2 == 0 ? t / 2 : tiles - 1 - t / 2;
+        const int64_t first = tile * kTileRows, at = ((s.first_row + first) * p_.heads + g * group) * p_.dim;
+        const TileJob tile_job{
+            &p_, CacheOf(job, s, g), job.q + at, job.y + at, step, s.past + first, std::min(kTileRows, s.rows - first), group};
+        RunTile(tile_job, inner_, tiles_, job.tiles + thread * tile_bytes_);
+      }
+    });
+  }
+
   Cache CacheOf(const Job& job, const KvSequence& s, int64_t g) const {
     const auto* pool = reinterpret_cast<const uint16_t*>(job.step.pool);
     return {pool, s.blocks, job.step.block_elements(), job.step.Keys(0, job.layer, g) - pool,
@@ -154,12 +188,14 @@ class Fast final : public Kernel {
 
   Params p_;
   const Inner& inner_;
+  const gemm::Bf16Kernels& tiles_;
+  int64_t tile_bytes_;
   int threads_;
 };
 
 Result<std::unique_ptr<Kernel>> Make(const Problem& problem, const Inner& inner) {
   TENON_ASSIGN_OR_RETURN(const Params p, ParseParams(problem.attrs));
-  return std::unique_ptr<Kernel>(std::make_unique<Fast>(p, inner, problem.threads));
+  return std::unique_ptr<Kernel>(std::make_unique<Fast>(p, inner, gemm::SelectBf16(problem.isa), problem.threads));
 }
 
 }  // namespace

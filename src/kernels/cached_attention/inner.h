@@ -40,11 +40,39 @@ struct TurnTask {
   float* to;
 };
 
+/// Scores of up to 32 rows against a block of 64 tokens become weights, and the online softmax of each row goes on.
+struct WeighTask {
+  float* scores;             ///< two tiles [32][32]: tokens 0 to 31, then 32 to 63
+  float* weights;            ///< [rows][64]
+  int64_t rows;
+  int64_t position;          ///< of row 0; row r sees tokens up to position + r
+  int64_t window;            ///< 0: all of them
+  int64_t first_token;       ///< of the block
+  float scale, softcap;
+  float *max, *sum;          ///< [rows]
+  float* o;                  ///< [rows][dim], made relative to the new maximum
+  int64_t dim;
+};
+
+/// o[r][0, 32) += acc[r][0, 32)
+struct AddTask {
+  const float* acc;          ///< [rows][32]
+  int64_t rows;
+  float* o;
+  int64_t o_step;
+};
+
+inline constexpr float kNever = -3.0e38f;   ///< the score of what is not seen
+
 struct Inner {
   void (*row)(const RowTask& task);
   void (*turn)(const TurnTask& task);
   /// to[i * step] = f16(from[i])
   void (*store)(const float* from, int64_t n, uint16_t* to, int64_t step);
+  /// to[i] = from[i], n a multiple of 16
+  void (*widen)(const uint16_t* from, int64_t n, float* to);
+  void (*weigh)(const WeighTask& task);
+  void (*add)(const AddTask& task);
 };
 
 extern const Inner kPortable;

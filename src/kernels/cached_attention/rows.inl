@@ -11,7 +11,6 @@ static inline void Softcap(float cap, float* s) {
 // Online softmax over blocks of 64 tokens: o and sum are of what has been seen, relative to e^max.
 template <int kHeads>
 void RowOf(const RowTask& t) {
-  constexpr float kNever = -3.0e38f;
   float o[kHeads * kMaxDim], p[kHeads * 64], max[kHeads], sum[kHeads];
   for (int h = 0; h < kHeads; ++h) max[h] = kNever, sum[h] = 0;
   for (int64_t i = 0; i < kHeads * t.dim; i += 16) Store(o + i, Zero());
@@ -112,5 +111,46 @@ void StoreHalves(const float* from, int64_t n, uint16_t* to, int64_t step) {
     }
     StoreH(block, Load(from + i));
     for (int64_t j = 0; j < 16; ++j) to[(i + j) * step] = block[j];
+  }
+}
+
+void Widen(const uint16_t* from, int64_t n, float* to) {
+  for (int64_t i = 0; i < n; i += 16) Store(to + i, LoadH(from + i));
+}
+
+void Weigh(const WeighTask& t) {
+  for (int64_t r = 0; r < t.rows; ++r) {
+    float* w = t.weights + r * 64;
+    for (int64_t i = 0; i < 64; i += 16) Store(w + i, Mul(Load(t.scores + i / 32 * 1024 + r * 32 + i % 32), Set(t.scale)));
+    if (t.softcap > 0) Softcap(t.softcap, w);
+    const int64_t last = t.position + r + 1 - t.first_token, begin = t.window > 0 && last > t.window ? last - t.window : 0;
+    for (int64_t i = 0; i < 64 && i < begin; ++i) w[i] = kNever;
+    for (int64_t i = last < 0 ? 0 : last; i < 64; ++i) w[i] = kNever;
+    const float m = MaxOf(Max(Max(Load(w), Load(w + 16)), Max(Load(w + 32), Load(w + 48))));
+    if (m <= kNever) {   // nothing of this block is seen
+      for (int64_t i = 0; i < 64; i += 16) Store(w + i, Zero());
+      continue;
+    }
+    const float now = m > t.max[r] ? m : t.max[r];
+    V all = Zero();
+    for (int64_t i = 0; i < 64; i += 16) {
+      const V v = Exp(Sub(Load(w + i), Set(now)));
+      Store(w + i, v);
+      all = Add(all, v);
+    }
+    float c[16];
+    Store(c, Exp(Set(t.max[r] - now)));
+    t.sum[r] = t.sum[r] * c[0] + SumOf(all);
+    t.max[r] = now;
+    for (int64_t d = 0; d < t.dim; d += 16) Store(t.o + r * t.dim + d, Mul(Load(t.o + r * t.dim + d), Set(c[0])));
+  }
+}
+
+void AddTile(const AddTask& t) {
+  for (int64_t r = 0; r < t.rows; ++r) {
+    float* o = t.o + r * t.o_step;
+    const float* acc = t.acc + r * 32;
+    Store(o, Add(Load(o), Load(acc)));
+    Store(o + 16, Add(Load(o + 16), Load(acc + 16)));
   }
 }
