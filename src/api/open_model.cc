@@ -58,6 +58,8 @@ Result<std::unique_ptr<Session>> OpenModel(const std::string& model, const Compi
   }
   // Compiling one is quicker than reading all of its weights, which a look into the cache would take.
   if (LooksLikeGguf(model)) return CompileAndOpen(model, options, session_options);
+  std::error_code is_folder;
+  if (fs::is_directory(model, is_folder)) return CompileAndOpen(model, options, session_options);
   if (cache_dir == "none") return CompileAndOpen(model, options, session_options);
   TENON_ASSIGN_OR_RETURN(const std::string directory, CacheFolder(cache_dir));
   if (directory.empty()) return CompileAndOpen(model, options, session_options);

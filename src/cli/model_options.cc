@@ -89,7 +89,7 @@ Result<std::vector<int64_t>> ParseIntList(const std::string& text, const std::st
 }
 
 void ModelOptions::AddModel(CLI::App& app) {
-  app.add_option("MODEL", model, "A model: .onnx, .gguf, or a compiled .tenon")->required();
+  app.add_option("MODEL", model, "A model: .onnx, .gguf, a Hugging Face folder, or a compiled .tenon")->required();
 }
 
 void ModelOptions::AddCompile(CLI::App& app) {

@@ -1,6 +1,7 @@
 #include "compile/stages.h"
 
 #include <chrono>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "compile/input_shapes.h"
@@ -37,6 +38,13 @@ Result<Imported> Read(const std::string& model, const CompileOptions& options) {
   if (LooksLikeGguf(model)) {
     TENON_ASSIGN_OR_RETURN(const GgufFile file, GgufFile::Open(model));
     auto graph = import::ImportGguf(file);
+    if (!graph.ok()) return std::move(graph).TakeStatus().Within(fmt::format("model '{}'", model));
+    out.graph = std::move(graph).value();
+    return out;
+  }
+  std::error_code error;
+  if (std::filesystem::is_directory(model, error)) {
+    auto graph = import::ImportHf(model);
     if (!graph.ok()) return std::move(graph).TakeStatus().Within(fmt::format("model '{}'", model));
     out.graph = std::move(graph).value();
     return out;

@@ -51,6 +51,11 @@ Result<ir::Graph> ImportOnnxBytes(std::string_view bytes, const std::string& bas
 /// kUnsupported for an architecture, or a tensor, that is not known.
 Result<ir::Graph> ImportGguf(const GgufFile& file);
 
+/// A Hugging Face folder: config.json, model.safetensors, and what sentence-transformers keeps beside them. Input `input_ids`
+/// [batch, seq], output `last_hidden_state`; the graph's metadata hold the tokenizer ("tenon.tokenizer"), "tenon.pooling" (cls,
+/// mean, max, last), "tenon.normalize" (0, 1) and "tenon.max_tokens". kUnsupported: a model_type that is not known.
+Result<ir::Graph> ImportHf(const std::string& folder);
+
 /// Every node of the graph, bodies included, in the order of the graph, and whether Tenon has its operator.
 struct NodeSupport {
   std::string name, op, domain;   ///< domain "ai.onnx" for the default one
