@@ -50,6 +50,7 @@ class Packed final : public Kernel {
   Status Pack(const Problem& problem) {
     k_ = p_.formats[0]->RowElements(problem.in[WeightInput(0)].shape[1].value());
     blocks_ = (k_ + 31) / 32;
+    exact_ = std::any_of(p_.formats.begin(), p_.formats.end(), [](const BlockFormat* f) { return f->name == "f32"; });
     std::vector<size_t> parts;   // of each group
     int64_t bytes = 0, column = 0;
     const size_t count = p_.formats.size();
@@ -93,7 +94,7 @@ class Packed final : public Kernel {
   Result<Configured> Configure(std::span<const View> in, std::span<const View> /*out*/) const override {
     const int64_t m = k_ == 0 ? 0 : in[0].num_elements() / k_;
     Configured c;
-    c.scratch_bytes = static_cast<size_t>(m <= kFewRows ? m * RowBytes(blocks_).all : ManyBytes(m));
+    c.scratch_bytes = static_cast<size_t>(m <= kFewRows || exact_ ? std::min(m, kFewRows) * RowBytes(blocks_).all : ManyBytes(m));
     return c;
   }
 
@@ -107,10 +108,13 @@ class Packed final : public Kernel {
     }
     if (m == 0) return {};
     const Job job{args.in[0].Data<float>(), args.Has(1) ? args.in[1].Data<float>() : nullptr, y.Data<float>(), m, args.scratch};
-    if (m <= kFewRows) {
-      Few(job, args.team);
-    } else {
+    if (m > kFewRows && !exact_) {
       Many(job, args.team);
+      return {};
+    }
+    for (int64_t r = 0; r < m; r += kFewRows) {
+      const float* residual = job.residual != nullptr ? job.residual + r * width_ : nullptr;
+      Few({job.x + r * k_, residual, job.y + r * width_, std::min(kFewRows, m - r), job.scratch}, args.team);
     }
     return {};
   }
@@ -212,6 +216,7 @@ class Packed final : public Kernel {
   const gemm::Bf16Kernels& tiles_;
   int threads_;
   int64_t k_ = 0, blocks_ = 0, width_ = 0;
+  bool exact_ = false;    // weights in f32 are not rounded to bf16, however many the rows
   std::vector<Group> groups_;
   std::vector<float> biases_;
   std::shared_ptr<Buffer> buffer_;
