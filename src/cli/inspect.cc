@@ -10,6 +10,12 @@
 namespace tenon::cli {
 namespace {
 
+// A tokenizer is bytes, not text: how many is all that is shown.
+void HideBytes(std::map<std::string, std::string>* metadata) {
+  const auto it = metadata->find("tenon.tokenizer");
+  if (it != metadata->end()) it->second = fmt::format("({} bytes)", it->second.size());
+}
+
 struct Options {
   ModelOptions model;
   InputOptions inputs;
@@ -71,6 +77,7 @@ Summary SummaryOf(const ir::Graph& g) {
   for (ir::ValueId v : g.outputs()) s.outputs.push_back(info(v));
   s.ops = compile::CountOps(g);
   s.metadata = g.metadata;
+  HideBytes(&s.metadata);
   return s;
 }
 
@@ -84,6 +91,7 @@ Summary SummaryOf(const artifact::Artifact& a) {
   for (auto v : a.program.outputs) s.outputs.push_back(info(v));
   CountSteps(a.program, &s.ops);
   s.metadata = a.program.metadata;
+  HideBytes(&s.metadata);
   s.provenance = a.provenance;
   const Json report = Json::parse(a.report, nullptr, false);
   if (report.is_object() && report.contains("passes")) s.passes = report["passes"];

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "import/gguf/config.h"
+#include "import/gguf/tokenizer_metadata.h"
 #include "import/import.h"
 
 namespace tenon::import {
@@ -284,6 +285,8 @@ Result<ir::Graph> ImportGguf(const GgufFile& file) {
   TENON_ASSIGN_OR_RETURN(const gguf::Config config, gguf::ReadConfig(file));
   TENON_ASSIGN_OR_RETURN(ir::Graph graph, gguf::Builder(file, config).Run());
   gguf::CopyMetadata(file, config, &graph);
+  // A model whose tokenizer is not known still runs on ids.
+  if (const auto tokenizer = ReadGgufTokenizer(file); tokenizer.ok()) graph.metadata["tenon.tokenizer"] = tokenizer->Serialize();
   return graph;
 }
 
