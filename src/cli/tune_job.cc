@@ -14,7 +14,23 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double kGraphShare = 0.8;   // of the budget, where kernels are chosen afterwards
+constexpr double kGraphShare = 0.8;   // of the budget, for the search; the rest is for judging and for kernels
+
+// What the guard finds out goes to the records at once.
+class RecordedSearch final : public guard::SearchMemory {
+ public:
+  RecordedSearch(tune::Records* records, std::string subject) : records_(records), subject_(std::move(subject)) {}
+  std::optional<std::string> Recall(const std::string& item) override {
+    return records_->Find(tune::RecordTable::kMeasured, subject_, item);
+  }
+  void Keep(const std::string& item, const std::string& value) override {
+    records_->Set(tune::RecordTable::kMeasured, subject_, item, value);
+  }
+
+ private:
+  tune::Records* records_;
+  std::string subject_;
+};
 
 Clock::duration Seconds(double s) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(s));
@@ -69,9 +85,9 @@ Status TuneJob::Prepare(const Allowed& allowed) {
   TENON_ASSIGN_OR_RETURN(session_, runtime::OpenProgram(full_.program, options_.model.session));
   TENON_RETURN_IF_ERROR(OpenData());
   TENON_RETURN_IF_ERROR(OpenRecords());
-  resumed_ = options_.resume && LeftByAnEarlierTuning();
-  if (!resumed_) TENON_RETURN_IF_ERROR(Write());
-  if (options_.resume && !resumed_) context_.Note("--resume: no artifact of this model at the output; begun anew");
+  const bool resumed = options_.resume && LeftByAnEarlierTuning();
+  if (!resumed) TENON_RETURN_IF_ERROR(Write());
+  if (options_.resume && !resumed) context_.Note("--resume: no artifact of this model at the output; begun anew");
   start_ = Clock::now();
   deadline_ = start_ + Seconds(std::min(budget, 1e6));
   return Status::Ok();
@@ -111,6 +127,20 @@ Status TuneJob::OpenRecords() {
   return Status::Ok();
 }
 
+// All that what the guard measures depends on.
+Result<std::string> TuneJob::Subject() const {
+  const CompileOptions& compile = options_.model.compile;
+  std::string text = fmt::format("{} {} {} {} {} {}", tune::ProgramDigest(full_.program), session_->threads(), options_.allow,
+                                 options_.metric, options_.held_out, options_.seed);
+  for (const std::string& file : {options_.data, options_.preprocess, compile.mixlist, compile.keep_dtype}) {
+    text += "\n";
+    if (file.empty()) continue;
+    TENON_ASSIGN_OR_RETURN(const std::string digest, tune::FilesDigest(file));
+    text += digest;
+  }
+  return "search " + TextDigest(text);
+}
+
 Status TuneJob::Graph(const Allowed& allowed) {
   judging_.metric = guard::DefaultMetric(*session_, *data_);
   if (!options_.metric.empty()) {
@@ -119,15 +149,24 @@ Status TuneJob::Graph(const Allowed& allowed) {
   TENON_ASSIGN_OR_RETURN(judging_.split, guard::SplitSamples(data_->size(), options_.held_out, options_.seed));
   TENON_ASSIGN_OR_RETURN(judging_.max_drop, ParseShare(options_.max_drop));
   const double left = std::chrono::duration<double>(deadline_ - Clock::now()).count();
-  judging_.budget_s = std::max(options_.kernel_stage() ? left * kGraphShare : left, 0.0);
+  judging_.budget_s = std::max(left * kGraphShare, 0.0);
   judging_.session = options_.model.session;
   judging_.run.cancel = &Interrupted();
+  judging_.run.deadline = deadline_;
   judging_.policy = variants_->policy();
   judging_.policy.bf16 = allowed.bf16;
   judging_.policy.int8 = allowed.int8;
   judging_.progress = [this](const std::string& what, size_t done, size_t total) { progress_.Update(what, done, total); };
+  TENON_ASSIGN_OR_RETURN(std::string subject, Subject());
+  RecordedSearch memory(records_.get(), std::move(subject));
+  judging_.memory = &memory;
   auto result = guard::ChooseLowering(*variants_, *data_, judging_);
-  if (result.status().code() == Code::kCancelled) return Status::Ok();   // f32
+  judging_.memory = nullptr;
+  if (result.status().code() == Code::kCancelled) {
+    context_.Note("stopped before a choice could be judged: nothing is lowered");
+    stopped_ = true;
+    return Status::Ok();
+  }
   TENON_RETURN_IF_ERROR(result.status());
   graph_ = std::move(*result);
   return Write();

@@ -78,11 +78,12 @@ class TuneJob {
   const std::optional<guard::LoweringResult>& graph() const { return graph_; }
   const guard::LoweringOptions& judging() const { return judging_; }
   const std::optional<tune::KernelTuning>& kernels() const { return kernels_; }
-  bool resumed() const { return resumed_; }  ///< an earlier tuning of this model left its artifact
+  bool stopped() const { return stopped_; }  ///< before a choice of precisions could be judged
 
  private:
   Status OpenData();
   Status OpenRecords();
+  Result<std::string> Subject() const;
   Status JudgeKernels();
   Status Write() const;
   bool LeftByAnEarlierTuning() const;
@@ -99,7 +100,7 @@ class TuneJob {
   guard::LoweringOptions judging_;
   std::optional<guard::LoweringResult> graph_;
   std::optional<tune::KernelTuning> kernels_;
-  bool resumed_ = false;
+  bool stopped_ = false;
   std::chrono::steady_clock::time_point start_;
   std::chrono::steady_clock::time_point deadline_;
 };

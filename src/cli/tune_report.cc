@@ -233,8 +233,8 @@ Result<Json> TuneDocument(TuneJob& job) {
   const Status measured = AddMeasures(job, &document);
   if (!measured.ok() && measured.code() != Code::kCancelled) return measured;
   TENON_ASSIGN_OR_RETURN(const double budget, ParseDuration(job.options().budget));
-  document["complete"] =
-      !job.interrupted() && (!job.graph() || job.graph()->complete) && (!job.kernels() || job.kernels()->complete);
+  document["complete"] = !job.interrupted() && !job.stopped() && (!job.graph() || job.graph()->complete) &&
+                         (!job.kernels() || job.kernels()->complete);
   document["seconds"] = job.seconds();
   document["budget_s"] = budget;
   const auto now = std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();

@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 
+#include "base/digest.h"
 #include "guard/ranges.h"
 #include "runtime/open.h"
 
@@ -106,9 +107,8 @@ class Search {
     Say("f32 reference", 0, 1);
     TENON_ASSIGN_OR_RETURN(full_, Open(passes::PrecisionPolicy()));
     references_ = std::make_unique<References>(*full_.session, data_);
-    TENON_ASSIGN_OR_RETURN(deciding_, Score(*full_.session, o_.split.deciding));
     TENON_ASSIGN_OR_RETURN(held_out_, Score(*full_.session, o_.split.held_out));
-    TENON_ASSIGN_OR_RETURN(full_times_, Measure(*full_.session, data_, Timed(), kTimedRounds, o_.run));
+    TENON_ASSIGN_OR_RETURN(full_times_, TimesOf("f32", *full_.session));
     if (policy_.int8) {
       const size_t count = std::min(kMaxRangeSamples, o_.split.deciding.size());
       Say("ranges", 0, 1);
@@ -132,7 +132,7 @@ class Search {
   Status AddLevel(const passes::PrecisionPolicy& policy, DType precision) {
     Say("what can be lowered", 0, 1);
     TENON_ASSIGN_OR_RETURN(const Opened opened, Open(policy));
-    TENON_ASSIGN_OR_RETURN(const Times times, Measure(*opened.session, data_, Timed(), kTimedRounds, o_.run));
+    TENON_ASSIGN_OR_RETURN(const Times times, TimesOf(std::string(DTypeName(precision)), *opened.session));
     for (const auto& n : opened.variant.outcome.lowered) {
       const auto [it, fresh] = index_.emplace(n.output, result_.nodes.size());
       if (fresh) {
@@ -151,6 +151,45 @@ class Search {
       level.us = At(times.nodes_us, n.name);
     }
     return Status::Ok();
+  }
+
+  // What the memory has of `item`, else what `find` finds out, which it then keeps.
+  template <typename T, typename FromText, typename Find>
+  Result<T> Recalled(const std::string& item, FromText from_text, Find find) {
+    if (o_.memory != nullptr) {
+      if (const auto text = o_.memory->Recall(item)) {
+        if (auto known = from_text(*text)) return *known;
+      }
+    }
+    TENON_ASSIGN_OR_RETURN(T found, find());
+    if (o_.memory != nullptr) o_.memory->Keep(item, ToText(found));
+    return found;
+  }
+
+  Result<Times> TimesOf(const std::string& what, Session& session) {
+    return Recalled<Times>("times " + what, TimesFromText,
+                           [&] { return Measure(session, data_, Timed(), kTimedRounds, o_.run); });
+  }
+
+  // Names a combination.
+  std::string Named(const Levels& levels) const {
+    std::string text;
+    for (size_t i = 0; i < levels.size(); ++i) {
+      if (levels[i] != DType::kF32) text += fmt::format("{} {}\n", result_.nodes[i].output, DTypeName(levels[i]));
+    }
+    return TextDigest(text);
+  }
+
+  // What lowering loses on the deciding samples.
+  Result<Drop> DecidingDrop(const Levels& levels) {
+    return Recalled<Drop>("drop " + Named(levels), DropFromText, [&]() -> Result<Drop> {
+      TENON_ASSIGN_OR_RETURN(const Opened opened, Open(PolicyFor(levels)));
+      TENON_ASSIGN_OR_RETURN(const Evaluation e, Score(*opened.session, o_.split.deciding));
+      if (!deciding_) {
+        TENON_ASSIGN_OR_RETURN(deciding_, Score(*full_.session, o_.split.deciding));
+      }
+      return Compare(*deciding_, e);
+    });
   }
 
   Level& LevelOf(size_t node, DType precision) { return precision == DType::kI8 ? int8_[node] : bf16_[node]; }
@@ -178,12 +217,14 @@ class Search {
 
   Result<Drop> Judge(const Levels& levels, const std::vector<size_t>& samples, const std::string& what) {
     Say(what, 0, 1);
+    if (&samples == &o_.split.deciding) {
+      TENON_ASSIGN_OR_RETURN(const Drop drop, DecidingDrop(levels));
+      result_.trials.push_back({CountLowered(levels), drop.relative, EstimatedUs(levels), what});
+      return drop;
+    }
     TENON_ASSIGN_OR_RETURN(const Opened opened, Open(PolicyFor(levels)));
     TENON_ASSIGN_OR_RETURN(const Evaluation e, Score(*opened.session, samples));
-    const bool deciding = &samples == &o_.split.deciding;
-    TENON_ASSIGN_OR_RETURN(const Drop drop, Compare(deciding ? deciding_ : held_out_, e));
-    if (deciding) result_.trials.push_back({CountLowered(levels), drop.relative, EstimatedUs(levels), what});
-    return drop;
+    return Compare(held_out_, e);
   }
 
   // How much does each node hurt in each precision it can have? What the budget does not reach counts as the worst.
@@ -195,8 +236,7 @@ class Search {
         if (LevelOf(i, precision).possible) jobs.emplace_back(i, precision);
       }
     }
-    std::vector<size_t> samples;
-    Evaluation reference;
+    AloneSamples few;
     for (size_t k = 0; k < jobs.size(); ++k) {
       if (Stopped() || Elapsed() > until) {
         result_.complete = false;
@@ -204,31 +244,50 @@ class Search {
       }
       Say("each operator alone", k, jobs.size());
       const auto [node, precision] = jobs[k];
-      passes::PrecisionPolicy policy = policy_;
-      policy.only = {{result_.nodes[node].output, precision}};
-      policy.isolated = true;
-      const double began = Elapsed();
-      TENON_ASSIGN_OR_RETURN(const Opened opened, Open(policy));
-      if (samples.empty()) {
-        samples = FittingSamples((until - Elapsed()) / static_cast<double>(jobs.size()) - (Elapsed() - began));
-        TENON_ASSIGN_OR_RETURN(reference, Score(*full_.session, samples));
-      }
-      TENON_ASSIGN_OR_RETURN(const Assessment a, Assess(*opened.session, data_, samples, o_.metric, *references_, o_.run));
-      TENON_ASSIGN_OR_RETURN(const Drop drop, Compare(reference, a.evaluation));
+      const double seconds = (until - Elapsed()) / static_cast<double>(jobs.size());
+      const std::string item = fmt::format("alone {} {}", DTypeName(precision), TextDigest(result_.nodes[node].output));
+      TENON_ASSIGN_OR_RETURN(const Alone alone,
+                             Recalled<Alone>(item, AloneFromText, [&] { return LowerAlone(node, precision, seconds, &few); }));
       Level& level = LevelOf(node, precision);
       level.alone_known = true;
-      level.alone_error = a.error;
-      level.alone_drop = drop.relative;
+      level.alone_error = alone.error;
+      level.alone_drop = alone.drop;
     }
     return Status::Ok();
   }
 
+  // The samples that operators are lowered alone on, the same for all.
+  struct AloneSamples {
+    std::vector<size_t> samples;
+    Evaluation reference;
+  };
+
+  Result<Alone> LowerAlone(size_t node, DType precision, double seconds, AloneSamples* few) {
+    passes::PrecisionPolicy policy = policy_;
+    policy.only = {{result_.nodes[node].output, precision}};
+    policy.isolated = true;
+    const double began = Elapsed();
+    TENON_ASSIGN_OR_RETURN(const Opened opened, Open(policy));
+    if (few->samples.empty()) {
+      const double left = seconds - (Elapsed() - began);
+      TENON_ASSIGN_OR_RETURN(const double count, Recalled<double>("alone samples", NumberFromText, [&]() -> Result<double> {
+                               return static_cast<double>(FittingSamples(left));
+                             }));
+      const size_t most = o_.split.deciding.size();
+      const auto n = static_cast<std::ptrdiff_t>(std::clamp(count, 1.0, static_cast<double>(most)));
+      few->samples.assign(o_.split.deciding.begin(), o_.split.deciding.begin() + n);
+      TENON_ASSIGN_OR_RETURN(few->reference, Score(*full_.session, few->samples));
+    }
+    TENON_ASSIGN_OR_RETURN(const Assessment a, Assess(*opened.session, data_, few->samples, o_.metric, *references_, o_.run));
+    TENON_ASSIGN_OR_RETURN(const Drop drop, Compare(few->reference, a.evaluation));
+    return Alone{a.error, drop.relative};
+  }
+
   // As many deciding samples as a run of each takes `seconds`.
-  std::vector<size_t> FittingSamples(double seconds) const {
+  size_t FittingSamples(double seconds) const {
     const double each = std::max(full_times_.run_us / 1e6, 1e-6);
     const auto fitting = static_cast<size_t>(std::clamp(seconds / each, 0.0, 1e9));
-    const size_t count = std::min(std::max(fitting, kMinAloneSamples), o_.split.deciding.size());
-    return {o_.split.deciding.begin(), o_.split.deciding.begin() + static_cast<std::ptrdiff_t>(count)};
+    return std::min(std::max(fitting, kMinAloneSamples), o_.split.deciding.size());
   }
 
   // What is done first when too much is lost: most error for the least gain. A small gain is lent to each, so that operators
@@ -325,15 +384,16 @@ class Search {
   Result<LoweringResult> Accept(const Levels& levels, const Drop& held_out) {
     TENON_ASSIGN_OR_RETURN(Opened opened, Open(PolicyFor(levels)));
     Say("f32 against lowered", 0, 1);
-    TENON_ASSIGN_OR_RETURN(const Duel duel, Race(*full_.session, *opened.session, data_, Timed(), kRaceRounds, o_.run));
+    TENON_ASSIGN_OR_RETURN(const Duel duel, Recalled<Duel>("race " + Named(levels), DuelFromText, [&] {
+                             return Race(*full_.session, *opened.session, data_, Timed(), kRaceRounds, o_.run);
+                           }));
     result_.before_us = duel.first_us;
     result_.after_us = duel.second_us;
     result_.noise = duel.noise;
     result_.held_out = held_out;
     if (duel.second_us > duel.first_us * (1 - duel.noise)) return Keep("kept f32: what may be lowered is not faster");
-    TENON_ASSIGN_OR_RETURN(const Evaluation e, Score(*opened.session, o_.split.deciding));
-    TENON_ASSIGN_OR_RETURN(result_.deciding, Compare(deciding_, e));
-    TENON_ASSIGN_OR_RETURN(const Times times, Measure(*opened.session, data_, Timed(), kTimedRounds, o_.run));
+    TENON_ASSIGN_OR_RETURN(result_.deciding, DecidingDrop(levels));
+    TENON_ASSIGN_OR_RETURN(const Times times, TimesOf(Named(levels), *opened.session));
     for (const auto& n : opened.variant.outcome.lowered) {
       NodeChoice& choice = result_.nodes[index_.at(n.output)];
       choice.lowered = true;
@@ -383,7 +443,7 @@ class Search {
   Opened full_;
   Times full_times_;
   std::unique_ptr<References> references_;
-  Evaluation deciding_;
+  std::optional<Evaluation> deciding_;  // when first asked for
   Evaluation held_out_;
   std::map<std::string, size_t> index_;  // output -> node
   std::vector<Level> bf16_;  // by node

@@ -18,6 +18,7 @@
 
 #include "compile/variants.h"
 #include "guard/assess.h"
+#include "guard/search_memory.h"
 
 namespace tenon::guard {
 
@@ -29,6 +30,7 @@ struct LoweringOptions {
   Split split;                       ///< deciding and held-out samples
   SessionOptions session;
   RunOptions run;                    ///< cancelled: the search ends with what it has
+  SearchMemory* memory = nullptr;    ///< of this model, data, metric, split and policy; held-out samples judge in any case
   std::function<void(const std::string& what, size_t done, size_t total)> progress;
 };
 

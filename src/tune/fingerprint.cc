@@ -4,6 +4,9 @@
 #include <fmt/ranges.h>
 #include <xxhash.h>
 
+#include <algorithm>
+#include <filesystem>
+
 #include "base/digest.h"
 #include "base/version.h"
 #include "hw/cpu.h"
@@ -119,6 +122,27 @@ std::string ProgramDigest(const artifact::Program& program) {
   std::string text;
   AddProgram(program, &text);
   return Hash(text.data(), text.size());
+}
+
+Result<std::string> FilesDigest(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  std::vector<std::string> names;
+  if (fs::is_directory(path, error)) {
+    for (fs::recursive_directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
+      if (it->is_regular_file(error)) names.push_back(it->path().string());
+    }
+    if (error) return BadInput("cannot read '{}'; {}", path, error.message());
+    std::sort(names.begin(), names.end());
+  } else {
+    names.push_back(path);
+  }
+  std::string text;
+  for (const std::string& name : names) {
+    TENON_ASSIGN_OR_RETURN(const std::string digest, FileDigest(name));
+    text += fmt::format("{} {}\n", fs::path(name).lexically_relative(path).string(), digest);
+  }
+  return TextDigest(text);
 }
 
 }  // namespace tenon::tune

@@ -26,6 +26,9 @@ std::string ProblemOf(const artifact::Program& program, const artifact::Step& st
 /// Of all that a run depends on: operators, attributes, constants. Not of names. Constants are read.
 std::string ProgramDigest(const artifact::Program& program);
 
+/// Of the files at `path` (one, or all below a folder), by name and content.
+Result<std::string> FilesDigest(const std::string& path);
+
 }  // namespace tenon::tune
 
 #endif  // TENON_TUNE_FINGERPRINT_H_

@@ -21,40 +21,40 @@ namespace tenon::tune {
 
 struct Candidate {
   std::string kernel;
-  double us = 0;            ///< median over rounds, per run, of all operators of the problem together
-  double noise = 0;         ///< relative, of its ratio to the default; 0 for the default
+  double us = 0;  ///< median over rounds, per run, of all operators of the problem together
+  double noise = 0;  ///< relative, of its ratio to the default; 0 for the default
   int rounds = 0;
-  std::string failure;      ///< why it could not run; empty for all others
+  std::string failure;  ///< why it could not run; empty for all others
 };
 
 /// One problem.
 struct KernelDecision {
   std::vector<std::string> nodes;
-  std::vector<size_t> steps;           ///< of the program, in its order
+  std::vector<size_t> steps;  ///< of the program, in its order
   std::string op;
-  std::string shapes;                  ///< as StepRecord::shapes
-  std::string problem;                 ///< ProblemOf
-  std::vector<Candidate> candidates;   ///< the default first
+  std::string shapes;  ///< as StepRecord::shapes
+  std::string problem;  ///< ProblemOf
+  std::vector<Candidate> candidates;  ///< the default first
   std::string winner;
-  bool decided = false;                ///< false: stopped before enough was measured; the default stays
-  bool recorded = false;               ///< from the records, not measured now
-  std::string why;                     ///< one line
+  bool decided = false;  ///< false: stopped before enough was measured; the default stays
+  bool recorded = false;  ///< from the records, not measured now
+  std::string why;  ///< one line
 };
 
 struct KernelTuning {
-  artifact::Program program;           ///< Step::kernel set where a winner is not the default
+  artifact::Program program;  ///< Step::kernel set where a winner is not the default
   std::vector<KernelDecision> decisions;
-  size_t changed = 0;                  ///< operators
-  double before_us = 0;                ///< a run with the defaults, and with the winners, measured in turn; 0: by the records
+  size_t changed = 0;  ///< operators
+  double before_us = 0;  ///< a run with the defaults, and with the winners, measured in turn; 0: by the records
   double after_us = 0;
   bool accepted = false;
-  bool complete = true;                ///< false: stopped by budget or user
+  bool complete = true;  ///< false: stopped by budget or user
   std::string verdict;
 };
 
 struct KernelTuningOptions {
   SessionOptions session;
-  RunOptions run;                      ///< cancelled or past its deadline: the search ends with what it has
+  RunOptions run;  ///< cancelled or past its deadline: the search ends with what it has
   int rounds = 15;
   Records* records = nullptr;
   std::function<void(const std::string& what, size_t done, size_t total)> progress;

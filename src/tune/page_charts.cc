@@ -114,7 +114,7 @@ std::string TimeBars(const Json& document) {
   }
   double y = 26;
   for (const Json* row : rows) {
-    svg += Label(kLeft - 8, y + 14, "end", Shortened(Text(*row, "name"), 34) + "  " + Text(*row, "type"));
+    svg += Label(kLeft - 8, y + 14, "end", Shortened(Text(*row, "name"), 30) + "  " + Text(*row, "type"));
     const auto bar = [&](const char* us_key, const char* noise_key, const char* kernel_key, const char* kind, double top) {
       const double us = Number(*row, us_key);
       const double noise = std::min(Number(*row, noise_key), 1.0);

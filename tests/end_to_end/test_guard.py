@@ -152,6 +152,19 @@ def test_the_choice_is_what_runs(accident):
     assert {k["node"] for k in kernels if k["precision"] == "bfloat16" and "MatMul" in k["op"]} == lowered
 
 
+def test_the_same_records_give_the_same_artifact(accident):
+    folder, metric = accident
+    (folder / "records").unlink(missing_ok=True)
+    flags = ("--max-drop", "0.5%", "--budget", "100s", "--records", folder / "records")
+    _, first = tune(folder, metric, *flags)
+    artifact = (folder / "net.tenon").read_bytes()
+    assert first["complete"] and first["records"]["added"] > 0
+    done, second = tune(folder, metric, *flags)
+    assert done.returncode == 0 and second["records"]["added"] == 0
+    assert second["guard"] == first["guard"] and second["trials"] == first["trials"]
+    assert (folder / "net.tenon").read_bytes() == artifact
+
+
 def test_what_cannot_hold_is_refused_and_written_in_f32(accident):
     folder, metric = accident
     done, report = tune(folder, metric, "--max-drop", "0", "--budget", "0.001s")
