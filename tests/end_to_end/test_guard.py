@@ -113,7 +113,7 @@ def tune(folder, metric, *flags, allow="bf16"):
     return done, json.loads(done.stdout)
 
 
-def test_the_guard_keeps_what_bf16_would_break(accident):
+def test_Q03_the_guard_keeps_what_bf16_would_break(accident):
     folder, metric = accident
     done, everything = tune(folder, metric, "--max-drop", "1000")
     assert done.returncode == 0 and everything["drop"]["relative"] > 0.05, everything["drop"]   # the accident, by hand

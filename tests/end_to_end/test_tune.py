@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from support import command, paths
+from support import command, models, paths
 
 
 @pytest.fixture
@@ -228,3 +228,18 @@ def test_the_page_needs_nothing_else_and_escapes_names(net, tmp_path):
     assert "<script" not in page and "&lt;script&gt;alert(&#39;conv1&#39;)" in page
     for outside in ("http:", "https:", "src=", "href=", "url(", "@import"):
         assert outside not in page, outside
+
+
+def test_Q04_tuned_on_one_shape_it_serves_others(net, tmp_path):
+    tune(tmp_path)
+    for batch in (1, 5):
+        np.save(tmp_path / "x.npy", models.floats(batch, 32, 28, 28, seed=batch))
+        np.testing.assert_allclose(output(tmp_path / "net.tenon", tmp_path), output(net, tmp_path), rtol=1e-3, atol=1e-4)
+
+
+def test_without_data_every_operator_stays_in_f32(net, tmp_path):
+    """No silent change of precision, whatever the records of other tunings hold."""
+    report = tune(tmp_path)
+    assert report["ops"] == [] and "guard" not in report
+    kernels = command.tenon_json("inspect", tmp_path / "net.tenon", "--stage", "kernels")["kernels"]
+    assert {k["precision"] for k in kernels if k["kernel"]} == {"float32"}
