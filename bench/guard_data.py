@@ -3,6 +3,7 @@
 Each function writes `.npz` files into a folder and returns the metric to judge by.
 """
 import ast
+import json
 import pathlib
 import sys
 
@@ -111,8 +112,48 @@ def sentences(folder, count):
     return "cosine"
 
 
+# Types of which the ending of a name leaves no doubt, as magika calls them.
+KNOWN = {"c": "c", "cc": "cpp", "cpp": "cpp", "cmake": "cmake", "css": "css", "csv": "csv", "go": "go", "gz": "gzip",
+         "html": "html", "jar": "jar", "js": "javascript", "json": "json", "md": "markdown", "npy": "npy", "npz": "npz", "pem": "pem",
+         "png": "png", "py": "python", "pyc": "pythonbytecode", "rst": "rst", "sh": "shell", "so": "elf", "svg": "svg",
+         "toml": "toml", "ttf": "ttf", "woff2": "woff2", "xml": "xml", "yaml": "yaml", "zip": "zip", "f90": "fortran"}
+
+
+def magika_input(path, config):
+    """The first and the last bytes without the space around them, filled up with a token that is none."""
+    size, block, filler = config["beg_size"], config["block_size"], config["padding_token"]
+    with open(path, "rb") as file:
+        head = list(file.read(block).lstrip()[:size])
+        file.seek(max(path.stat().st_size - block, 0))
+        tail = list(file.read(block).rstrip()[-size:])
+    return head + [filler] * (size - len(head)) + [filler] * (size - len(tail)) + tail
+
+
+def files(folder, count):
+    """magika: files of known type from this machine, as many of each as there are; judged by their types."""
+    config = json.loads((MODELS / "magika/models/standard_v3_3/config.min.json").read_text())
+    kinds = {label: i for i, label in enumerate(config["target_labels_space"])}
+    rng = np.random.default_rng(9)
+    found = {}
+    for root in ("/usr", "/opt", sys.prefix):
+        for path in sorted(pathlib.Path(root).rglob("*.*")):
+            label = KNOWN.get(path.suffix[1:])
+            if label and path.is_file() and not path.is_symlink() and path.stat().st_size >= 64:
+                found.setdefault(label, []).append(path)
+    rounds = {label: [paths[i] for i in rng.permutation(len(paths))] for label, paths in sorted(found.items())}
+    chosen = []
+    while len(chosen) < count and any(rounds.values()):
+        for label, paths in rounds.items():
+            if paths and len(chosen) < count:
+                chosen.append((paths.pop(), label))
+    x = np.array([magika_input(path, config) for path, _ in chosen], np.int32)
+    np.savez(folder / "files.npz", bytes=x, labels=np.array([kinds[label] for _, label in chosen], np.int64))
+    return "top1"
+
+
 SETS = {
     "rec": (MODELS / "ppocr/ch_PP-OCRv4_rec_infer.onnx", ocr_lines, 1000),
     "efficientnet": (MODELS / "export/efficientnet_lite0_dynamo.onnx", crops, 800),
+    "magika": (MODELS / "magika/models/standard_v3_3/model.onnx", files, 1200),
     "minilm": (MODELS / "export/minilm_dynamo.onnx", sentences, 400),
 }

@@ -24,6 +24,7 @@ struct CompileOptions {
   std::string precision = "f32";
   std::string mixlist;  ///< file in ATC's form that edits the black, white and grey lists of "mixed"
   std::string keep_dtype;  ///< file: names of nodes that stay f32, or OpType::NAME, one a line
+  std::vector<std::string> keep_nodes;  ///< names of nodes that stay f32, as in that file
   bool external_weights = false;  ///< weights in "<out>.weights" beside the artifact
   std::string command_line;  ///< kept in the artifact as provenance
 };

@@ -38,17 +38,6 @@ Clock::duration Seconds(double s) {
 
 }  // namespace
 
-Result<double> ParseShare(const std::string& text) {
-  const bool percent = text.ends_with('%');
-  const std::string number = percent ? text.substr(0, text.size() - 1) : text;
-  char* end = nullptr;
-  const double value = std::strtod(number.c_str(), &end);
-  if (number.empty() || *end != '\0' || !(value >= 0) || value > 1000) {
-    return Usage("--max-drop '{}'; allowed: a share, as 0.5% or 0.005", text);
-  }
-  return percent ? value / 100 : value;
-}
-
 Result<Allowed> ParseAllow(const std::string& words) {
   Allowed allowed;
   std::string_view rest = words;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "cli/guarded.h"
 #include "cli/inputs.h"
 #include "cli/model_options.h"
 #include "cli/progress.h"
@@ -44,9 +45,6 @@ struct Allowed {
   bool any() const { return bf16 || int8; }
 };
 Result<Allowed> ParseAllow(const std::string& words);
-
-/// "0.5%" or "0.005".
-Result<double> ParseShare(const std::string& text);
 
 /// `wish` (--records), "none", or where records are kept by default. Empty: nowhere.
 Result<std::string> RecordsPath(const std::string& wish, const std::string& cache_dir);

@@ -195,23 +195,6 @@ Status AddMeasures(TuneJob& job, Json* document) {
   return AddOperators(job, after, std::clamp(rounds, 3, kOperatorRounds), run, document);
 }
 
-void ShowLowered(const guard::LoweringResult& result, const Context& context) {
-  if (result.nodes.empty()) return;
-  std::vector<std::vector<std::string>> table = {{"node", "operator", "precision", "before us", "after us", "alone: error"}};
-  for (const guard::NodeChoice& n : result.nodes) {
-    table.push_back({n.name, n.op, n.lowered ? std::string(DTypeName(n.precision)) : "float32",
-                     fmt::format("{:.1f}", n.before_us), n.lowered ? fmt::format("{:.1f}", n.after_us) : "-",
-                     n.alone_known ? fmt::format("{:.2e}", n.alone_error) : "-"});
-  }
-  context.Say(Table(table));
-  std::vector<std::vector<std::string>> curve = {{"lowered", "estimated ms", "drop %", "what"}};
-  for (const guard::Trial& t : result.trials) {
-    curve.push_back(
-        {std::to_string(t.lowered), fmt::format("{:.3f}", t.estimated_us / 1e3), fmt::format("{:.3f}", 100 * t.drop), t.what});
-  }
-  context.Say(Table(curve));
-}
-
 }  // namespace
 
 Result<Json> TuneDocument(TuneJob& job) {
@@ -253,7 +236,7 @@ Status WriteTuneReports(const TuneOptions& options, const Json& document) {
 }
 
 void ShowTuning(const TuneJob& job, const Json& document, const Context& context) {
-  if (job.graph()) ShowLowered(*job.graph(), context);
+  if (job.graph()) ShowLowering(*job.graph(), context);
   if (job.kernels()) context.Say("kernels: " + job.kernels()->verdict);
   if (job.graph()) context.Say("precision: " + job.graph()->verdict + (job.graph()->complete ? "" : " (search not complete)"));
   context.Say(fmt::format("operators fused into groups: {} before, {} after", document["groups"]["before"].get<int>(),

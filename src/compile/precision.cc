@@ -146,6 +146,7 @@ Result<PrecisionWish> ReadPrecision(const CompileOptions& options) {
     TENON_ASSIGN_OR_RETURN(const std::string text, ReadFile(options.keep_dtype, kMaxListBytes));
     TENON_RETURN_IF_ERROR(ApplyKeepDtype(text, &wish).Within(fmt::format("keep-dtype file '{}'", options.keep_dtype)));
   }
+  wish.policy.keep_nodes.insert(options.keep_nodes.begin(), options.keep_nodes.end());
   if (wish.policy.lowers() && Contains(options.disabled_passes, "LowerPrecision"))
     return Usage("precision '{}' with the pass LowerPrecision disabled; one of them", word);
   return wish;

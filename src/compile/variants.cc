@@ -37,6 +37,7 @@ Result<Variant> Variants::Make(const passes::PrecisionPolicy& policy) const {
     variant.report.lowered.push_back({n.name, n.op, std::string(DTypeName(n.precision)), n.white});
   }
   TENON_ASSIGN_OR_RETURN(variant.program, Finish(copy, &variant.report));
+  if (finish_) TENON_RETURN_IF_ERROR(finish_(&variant.program));
   return variant;
 }
 

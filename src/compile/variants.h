@@ -2,6 +2,7 @@
 #ifndef TENON_COMPILE_VARIANTS_H_
 #define TENON_COMPILE_VARIANTS_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -26,6 +27,10 @@ class Variants {
   const passes::PrecisionPolicy& policy() const { return policy_; }
   /// The model under `policy`. Constants that no pass touches are shared among all variants.
   Result<Variant> Make(const passes::PrecisionPolicy& policy) const;
+  /// Changes the optimised f32 graph from which all variants are made from now on. What it computes must stay the same.
+  Status Edit(const std::function<Status(ir::Graph&)>& change) { return change(optimized_.graph); }
+  /// From now on `finish` has the last word on every program that is made.
+  void SetFinisher(std::function<Status(artifact::Program*)> finish) { finish_ = std::move(finish); }
   /// Exactly as the model says.
   Result<Variant> Full() const { return Make(passes::PrecisionPolicy()); }
 
@@ -37,6 +42,7 @@ class Variants {
   passes::PrecisionPolicy policy_;
   Imported optimized_;
   CompileReport report_;
+  std::function<Status(artifact::Program*)> finish_;
 };
 
 }  // namespace tenon::compile

@@ -109,7 +109,7 @@ class Search {
     references_ = std::make_unique<References>(*full_.session, data_);
     TENON_ASSIGN_OR_RETURN(held_out_, Score(*full_.session, o_.split.held_out));
     TENON_ASSIGN_OR_RETURN(full_times_, TimesOf("f32", *full_.session));
-    if (policy_.int8) {
+    if (policy_.int8 && o_.measures_ranges) {
       const size_t count = std::min(kMaxRangeSamples, o_.split.deciding.size());
       Say("ranges", 0, 1);
       TENON_ASSIGN_OR_RETURN(policy_.ranges,
@@ -150,6 +150,7 @@ class Search {
       level.possible = true;
       level.us = At(times.nodes_us, n.name);
     }
+    refused_ = opened.variant.outcome.refused;
     return Status::Ok();
   }
 
@@ -391,7 +392,8 @@ class Search {
     result_.after_us = duel.second_us;
     result_.noise = duel.noise;
     result_.held_out = held_out;
-    if (duel.second_us > duel.first_us * (1 - duel.noise)) return Keep("kept f32: what may be lowered is not faster");
+    if (o_.must_be_faster && duel.second_us > duel.first_us * (1 - duel.noise))
+      return Keep("kept f32: what may be lowered is not faster");
     TENON_ASSIGN_OR_RETURN(result_.deciding, DecidingDrop(levels));
     TENON_ASSIGN_OR_RETURN(const Times times, TimesOf(Named(levels), *opened.session));
     for (const auto& n : opened.variant.outcome.lowered) {
@@ -404,12 +406,11 @@ class Search {
     const size_t chosen = static_cast<size_t>(
         std::count_if(result_.nodes.begin(), result_.nodes.end(), [](const NodeChoice& n) { return n.lowered && n.chosen; }));
     result_.lowered = true;
-    result_.verdict = fmt::format(
-        "{} operators lowered ({} for their own sake), {:.2f} times as fast; {} fell by {:.3f} % on held-out samples, allowed "
-        "{:.2f} %",
-        opened.variant.outcome.lowered.size(), chosen, duel.first_us / duel.second_us, o_.metric.name, 100 * held_out.relative,
-        100 * o_.max_drop);
+    result_.verdict = fmt::format("{} operators lowered ({} for their own sake); {} fell by {:.3f} % on held-out samples",
+                                  opened.variant.outcome.lowered.size(), chosen, o_.metric.name, 100 * held_out.relative);
+    if (std::isfinite(o_.max_drop)) result_.verdict += fmt::format(", allowed {:.2f} %", 100 * o_.max_drop);
     result_.variant = std::move(opened.variant);
+    result_.variant.outcome.refused = refused_;
     return std::move(result_);
   }
 
@@ -431,6 +432,7 @@ class Search {
     FillAlone();
     result_.lowered = false;
     result_.variant = std::move(full_.variant);
+    result_.variant.outcome.refused = refused_;
     result_.verdict = std::move(verdict);
     return std::move(result_);
   }
@@ -445,6 +447,7 @@ class Search {
   std::unique_ptr<References> references_;
   std::optional<Evaluation> deciding_;  // when first asked for
   Evaluation held_out_;
+  std::vector<passes::PrecisionOutcome::Refusal> refused_;  // in the lowest precision that is allowed
   std::map<std::string, size_t> index_;  // output -> node
   std::vector<Level> bf16_;  // by node
   std::vector<Level> int8_;

@@ -49,7 +49,7 @@ Json GuardJson(const LoweringResult& result, const LoweringOptions& options) {
     (n.lowered ? lowered : kept).push_back(std::move(row));
   }
   return {{"metric", options.metric.name},
-          {"max_drop", options.max_drop},
+          {"max_drop", Number(options.max_drop)},
           {"deciding_samples", options.split.deciding.size()},
           {"held_out_samples", options.split.held_out.size()},
           {"complete", result.complete},

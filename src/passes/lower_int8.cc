@@ -66,6 +66,18 @@ ValueId Residual(ValueId v, const BytesOf& bytes, Attrs* attrs) {
   return Operand(v, "residual_scale", "residual_zero_point", bytes, attrs);
 }
 
+bool SetInputGrid(const Rewriter& r, ValueId x, const PrecisionPolicy& policy, Attrs* attrs, std::string* reason) {
+  const auto grid = GridOf(r, x, policy);
+  if (!grid) {
+    *reason = "no range of the input was measured";
+    return false;
+  }
+  attrs->Set("x_scale", grid->scale);
+  attrs->Set("x_zero_point", grid->zero);
+  attrs->Set("x_dtype", static_cast<int64_t>(DType::kU8));
+  return true;
+}
+
 // A row other than the reference must serve it, or integers are no gain.
 ValueId AddFast(Rewriter& r, NodeId id, std::string_view op, const std::vector<ValueId>& inputs, const Attrs& attrs,
                 std::string* reason) {
@@ -74,7 +86,8 @@ ValueId AddFast(Rewriter& r, NodeId id, std::string_view op, const std::vector<V
   return kNone;
 }
 
-ValueId AddMatMul(Rewriter& r, NodeId id, const BytesOf& bytes, const Int8Request& request, std::string* reason) {
+ValueId AddMatMul(Rewriter& r, NodeId id, const PrecisionPolicy& policy, const BytesOf& bytes, const Int8Request& request,
+                  std::string* reason) {
   const ir::Node& n = r.node(id);
   const bool fused = n.op == "FusedMatMul";
   const ValueId b = r.In(id, 1);
@@ -95,7 +108,8 @@ ValueId AddMatMul(Rewriter& r, NodeId id, const BytesOf& bytes, const Int8Reques
   attrs.Erase("transA");
   SetOutput(request, &attrs);
   const ValueId x = Operand(r.In(id, 0), "x_scale", "x_zero_point", bytes, &attrs);
-  if (x == r.In(id, 0)) attrs.Set("dynamic", int64_t{1});
+  if (x == r.In(id, 0) && !policy.static_products) attrs.Set("dynamic", int64_t{1});
+  if (x == r.In(id, 0) && policy.static_products && !SetInputGrid(r, x, policy, &attrs, reason)) return kNone;
   std::vector<ValueId> inputs{x, w.bytes, w.scales, kNone, kNone};
   if (fused) {
     inputs[3] = r.In(id, 2);
@@ -114,16 +128,7 @@ ValueId AddConv(Rewriter& r, NodeId id, const PrecisionPolicy& policy, const Byt
     return kNone;
   }
   const ValueId x = Operand(r.In(id, 0), "x_scale", "x_zero_point", bytes, &attrs);
-  if (x == r.In(id, 0)) {
-    const auto grid = GridOf(r, x, policy);
-    if (!grid) {
-      *reason = "no range of the input was measured";
-      return kNone;
-    }
-    attrs.Set("x_scale", grid->scale);
-    attrs.Set("x_zero_point", grid->zero);
-    attrs.Set("x_dtype", static_cast<int64_t>(DType::kU8));
-  }
+  if (x == r.In(id, 0) && !SetInputGrid(r, x, policy, &attrs, reason)) return kNone;
   const Shape& shape = r.value(weights).constant.shape();
   const Weights w = Quantize(r, weights, 1, shape[0], shape.Product(1, shape.rank()), 1);
   if (w.bytes == kNone) {
@@ -149,13 +154,15 @@ std::optional<ByteGrid> GridOf(const Rewriter& r, ValueId v, const PrecisionPoli
 
 bool ReadsBytes(const Rewriter& r, NodeId id, size_t i) {
   const std::string& op = r.node(id).op;
-  return IsConv(op) ? i == 0 || i == 3 : op == "FusedMatMul" && i == 3;
+  if (IsConv(op)) return i == 0 || i == 3;
+  const bool product = op == "MatMul" || op == "FusedMatMul";
+  return (product && i == 0 && r.context().precision.static_products) || (op == "FusedMatMul" && i == 3);
 }
 
 ValueId AddInt8(Rewriter& r, NodeId id, const PrecisionPolicy& policy, const BytesOf& bytes, const Int8Request& request,
                 std::string* reason) {
   const std::string& op = r.node(id).op;
-  if (op == "MatMul" || op == "FusedMatMul") return AddMatMul(r, id, bytes, request, reason);
+  if (op == "MatMul" || op == "FusedMatMul") return AddMatMul(r, id, policy, bytes, request, reason);
   if (IsConv(op)) return AddConv(r, id, policy, bytes, request, reason);
   *reason = fmt::format("{} is not computed in int8", op);
   return kNone;

@@ -26,9 +26,9 @@ struct PrecisionPolicy {
   /// Of the nodes that the lists allow only these are lowered, each named by its first output, to kBF16 or kI8. For the accuracy
   /// guard.
   std::optional<std::map<std::string, DType, std::less<>>> only;
-  /// Smallest and largest element of values seen in runs: what convolutions need to read integers. Matrix products measure their
-  /// input in each run.
+  /// Smallest and largest element of values seen in runs: what convolutions need to read integers.
   std::map<std::string, std::pair<float, float>, std::less<>> ranges;
+  bool static_products = false;  ///< matrix products read their input by `ranges` too; else they measure it in each run
   /// Lowered nodes read and write rounded tensors even where a reader or writer is f32, and grey ones need no lowered neighbour:
   /// shows what a node does to the model when it alone is lowered.
   bool isolated = false;
