@@ -12,6 +12,13 @@
 namespace tenon::text {
 namespace {
 
+// The general category as `tokenizers` sees it where it asks the Rust crate unicode_categories, which knows Unicode 8.
+uint32_t OldMask(char32_t c) {
+  UVersionInfo age;
+  u_charAge(static_cast<UChar32>(c), age);
+  return age[0] == 0 || age[0] > 8 ? 0 : U_GET_GC_MASK(static_cast<UChar32>(c));
+}
+
 uint32_t Mask(char32_t c) {
   return U_GET_GC_MASK(static_cast<UChar32>(c));
 }
@@ -140,7 +147,7 @@ bool IsSpace(char32_t c) {
 
 bool IsPunctuation(char32_t c) {
   if (c < 0x80) return (c >= 33 && c <= 47) || (c >= 58 && c <= 64) || (c >= 91 && c <= 96) || (c >= 123 && c <= 126);
-  return (Mask(c) & U_GC_P_MASK) != 0;
+  return (OldMask(c) & U_GC_P_MASK) != 0 || c == 0x166D;   // a symbol only since Unicode 12
 }
 
 bool IsNumeric(char32_t c) {
@@ -153,11 +160,13 @@ bool IsWord(char32_t c) {
 }
 
 bool IsOther(char32_t c) {
-  return (Mask(c) & (U_GC_CC_MASK | U_GC_CF_MASK | U_GC_CO_MASK | U_GC_CS_MASK)) != 0;
+  return (OldMask(c) & (U_GC_CC_MASK | U_GC_CF_MASK | U_GC_CO_MASK | U_GC_CS_MASK)) != 0;
 }
 
 bool IsNonspacingMark(char32_t c) {
-  return (Mask(c) & U_GC_MN_MASK) != 0;
+  if (c == 0x1734) return true;                     // until Unicode 14
+  if (c == 0x1885 || c == 0x1886) return false;     // letters until Unicode 9
+  return (OldMask(c) & U_GC_MN_MASK) != 0;
 }
 
 bool IsMark(char32_t c) {
