@@ -7,7 +7,6 @@
 #include <fstream>
 
 #include "hw/isa.h"
-#include "hw/team.h"
 
 namespace tenon::hw {
 namespace {
@@ -71,22 +70,6 @@ TEST(Isa, LevelsIncludeLowerOnes) {
   EXPECT_TRUE(Covers(*IsaFromLevel("avx512"), *IsaFromLevel("avx2")));
   EXPECT_EQ(*IsaFromLevel("baseline"), kBaseline);
   EXPECT_EQ(IsaFromLevel("mmx").status().code(), Code::kUsage);
-}
-
-TEST(Team, CoversEveryIndexOnce) {
-  for (int threads : {1, 2, 3}) {
-    Team team(threads);
-    team.Enter();
-    for (int64_t n : {0, 1, 7, 64, 1000}) {
-      for (int64_t grain : {1, 8, 333}) {
-        std::vector<int> hits(static_cast<size_t>(n), 0);
-        team.ParallelFor(n, grain, [&](int64_t begin, int64_t end, int /*thread*/) {
-          for (int64_t i = begin; i < end; ++i) ++hits[static_cast<size_t>(i)];
-        });
-        EXPECT_EQ(hits, std::vector<int>(static_cast<size_t>(n), 1)) << threads << " " << n << " " << grain;
-      }
-    }
-  }
 }
 
 }  // namespace
