@@ -2,6 +2,7 @@
 #include "cli/tune_job.h"
 #include "cli/tune_records.h"
 #include "cli/tune_report.h"
+#include "cli/tune_serve.h"
 
 namespace tenon::cli {
 namespace {
@@ -10,7 +11,6 @@ Status CheckOptions(const TuneOptions& options) {
   const CompileOptions& compile = options.model.compile;
   if (options.model.model.empty()) return Usage("no model given; or one of export, import, merge, prune");
   if (options.output.empty()) return Usage("no output given; -o OUT.tenon");
-  if (options.stage == "serve") return Unsupported("--stage serve; a serving search comes with the server");
   if (options.model.model.ends_with(".tenon")) return Usage("'{}' is compiled; tune the model it came from", options.model.model);
   if (options.data.empty() && !options.allow.empty())
     return Usage("--allow without --data; what may be lowered is judged on samples");
@@ -21,8 +21,10 @@ Status CheckOptions(const TuneOptions& options) {
   return compile::CheckOutput(options.model.model, options.output);
 }
 
-Status Run(TuneOptions& options, Context& context) {
+Status Run(TuneOptions& options, const TuneServeOptions& serving, Context& context) {
   TENON_RETURN_IF_ERROR(options.model.Finish(context));
+  if (options.stage == "serve") return TuneServing(options, serving, context);
+  if (!serving.p99.empty()) return Usage("--p99 without --stage serve");
   TENON_RETURN_IF_ERROR(CheckOptions(options));
   TENON_ASSIGN_OR_RETURN(const Allowed allowed, ParseAllow(options.allow));
   TuneJob job(options, context);
@@ -83,18 +85,25 @@ Command Make_tune() {
   return {"tune", "make a model faster without losing accuracy",
           "tenon tune model.onnx -o model.tenon --allow bf16,int8 --data samples/ --max-drop 0.5%", [](CLI::App& app) {
             auto options = std::make_shared<TuneOptions>();
+            auto serving = std::make_shared<TuneServeOptions>();
             options->model.AddModel(app);
             app.get_option("MODEL")->required(false);   // the sub-commands take none
-            app.add_option("-o,--output", options->output, "The artifact to write");
+            app.add_option("-o,--output", options->output, "The artifact to write; with --stage serve a tenon.yaml");
             AddSearch(app, options.get());
             AddJudging(app, options.get());
+            app.add_option("--p99", serving->p99, "With --stage serve: the latency that 99 of 100 requests keep, as 50ms")
+                ->envname("TENON_P99");
+            app.add_option("--max-batch", serving->max_batch, "With --stage serve: most rows tried in one run")
+                ->capture_default_str()
+                ->check(CLI::Range(0, 4096))
+                ->envname("TENON_MAX_BATCH");
             options->inputs.Add(app);
             options->model.AddCompile(app);
             options->model.AddSession(app);
             const auto records = AddRecordCommands(app);
-            return [options, records](Context& context) {
+            return [options, serving, records](Context& context) {
               if (const std::optional<Status> done = records(context)) return *done;
-              return Run(*options, context);
+              return Run(*options, *serving, context);
             };
           }};
 }

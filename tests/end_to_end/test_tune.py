@@ -74,7 +74,7 @@ def test_a_choice_made_for_another_cpu_gives_way(net, tmp_path, isa):
 
 BAD = {
     "no output": ([], 2, "-o"),
-    "serve": (["-o", "OUT", "--stage", "serve"], 4, "serve"),
+    "p99": (["-o", "OUT", "--p99", "5ms"], 2, "--p99"),
     "unknown stage": (["-o", "OUT", "--stage", "best"], 2, "stage"),
     "allow without data": (["-o", "OUT", "--allow", "bf16"], 2, "--data"),
     "unknown precision": (["-o", "OUT", "--allow", "int3", "--data", "DATA"], 2, "int3"),
