@@ -12,8 +12,6 @@ from support import paths  # noqa: E402
 # Nothing of a user's settings or cache may change a result here.
 for name in [n for n in os.environ if n.startswith("TENON_") and n != "TENON_BUILD"]:
     del os.environ[name]
-# Idle threads sleep instead of spinning: several processes share the few cores of a test machine.
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
 def pytest_addoption(parser):

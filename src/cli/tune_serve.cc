@@ -61,7 +61,8 @@ std::string Quoted(const std::string& text) {
 
 std::string Yaml(const TuneOptions& options, const std::string& name, const tune::ServeTrial& best) {
   std::string text = "# By tenon tune --stage serve. Start with: tenon serve --config FILE\nmodels:\n";
-  text += fmt::format("  - name: {}\n    path: {}\n", Quoted(name), Quoted(std::filesystem::absolute(options.model.model).string()));
+  text +=
+      fmt::format("  - name: {}\n    path: {}\n", Quoted(name), Quoted(std::filesystem::absolute(options.model.model).string()));
   text += fmt::format("    instances: {}\n    threads: {}\n", best.setting.instances, best.setting.threads);
   text += fmt::format("    max_batch: {}\n    max_queue_delay_us: {}\n", best.setting.max_batch, best.setting.max_delay.count());
   return text;
@@ -105,13 +106,17 @@ Json DocumentOf(const tune::ServeSearch& found, double p99_ms, const std::string
 }
 
 void Show(const tune::ServeSearch& found, double p99_ms, const TuneOptions& options, const Context& context) {
-  std::string table = fmt::format("{:>9} {:>7} {:>5} {:>8} {:>7} {:>9} {:>8} {:>8} {:>8}\n", "instances", "threads", "batch", "delay us",
-                                  "clients", "answers/s", "p50 ms", "p99 ms", "alone ms");
+  std::string table = fmt::format("{:>9} {:>7} {:>5} {:>8} {:>7} {:>9} {:>8} {:>8} {:>8}\n", "instances", "threads", "batch",
+                                  "delay us", "clients", "answers/s", "p50 ms", "p99 ms", "alone ms");
   for (size_t i = 0; i < found.trials.size(); ++i) {
     const tune::ServeTrial& t = found.trials[i];
-    table += fmt::format("{:>9} {:>7} {:>5} {:>8} {:>7} {:>9.1f} {:>8.2f} {:>8.2f} {:>8.2f}{}{}\n", t.setting.instances, t.setting.threads,
-                         t.setting.max_batch, t.setting.max_delay.count(), t.clients, t.per_s, t.p50_ms, t.p99_ms, t.alone_ms,
-                         t.within ? "" : t.failed > 0 ? "  failed" : "  over the target", i == found.best ? "  chosen" : "");
+    table += fmt::format("{:>9} {:>7} {:>5} {:>8} {:>7} {:>9.1f} {:>8.2f} {:>8.2f} {:>8.2f}{}{}\n", t.setting.instances,
+                         t.setting.threads, t.setting.max_batch, t.setting.max_delay.count(), t.clients, t.per_s, t.p50_ms,
+                         t.p99_ms, t.alone_ms,
+                         t.within       ? ""
+                         : t.failed > 0 ? "  failed"
+                                        : "  over the target",
+                         i == found.best ? "  chosen" : "");
   }
   context.Say(table + options.output);
   if (!found.trials[found.best].within && p99_ms > 0)

@@ -22,7 +22,8 @@ double Seconds(Clock::duration d) {
 // Clients that keep `clients` requests in flight until `end`. Answers come on threads of the server, which send the next request.
 class ClosedLoop {
  public:
-  ClosedLoop(InferenceServer& server, const std::vector<InferRequest>& requests, Clock::time_point count_from, Clock::time_point end)
+  ClosedLoop(InferenceServer& server, const std::vector<InferRequest>& requests, Clock::time_point count_from,
+             Clock::time_point end)
       : server_(server), requests_(requests), count_from_(count_from), end_(end) {}
 
   void Run(int clients) {
@@ -43,7 +44,8 @@ class ClosedLoop {
   void Send() {
     const auto start = Clock::now();
     InferRequest request = requests_[next_.fetch_add(1, std::memory_order_relaxed) % requests_.size()];
-    server_.Infer(std::move(request), [this, start](const InferResponse& response) { Answered(start, response.outcome == Outcome::kOk); });
+    server_.Infer(std::move(request),
+                  [this, start](const InferResponse& response) { Answered(start, response.outcome == Outcome::kOk); });
   }
 
   void Answered(Clock::time_point start, bool ok) {
@@ -100,7 +102,8 @@ class Search {
 
   Result<ServeSearch> Run() {
     std::vector<ServeSetting> splits;
-    for (int instances = 1; instances <= options_.cores; instances *= 2) splits.push_back({instances, options_.cores / instances, 0, {}});
+    for (int instances = 1; instances <= options_.cores; instances *= 2)
+      splits.push_back({instances, options_.cores / instances, 0, {}});
     const int steps = options_.most_batch > 1 ? 4 : 1;
     total_ = splits.size() * static_cast<size_t>(steps) + (options_.most_batch > 1 ? 2 : 0);
     for (const ServeSetting& split : splits) TENON_RETURN_IF_ERROR(GrowBatch(split));
@@ -178,7 +181,8 @@ class Search {
 
 }  // namespace
 
-Result<ServeSearch> SearchServing(const ServerMaker& make, const std::vector<InferRequest>& requests, const ServeSearchOptions& options) {
+Result<ServeSearch> SearchServing(const ServerMaker& make, const std::vector<InferRequest>& requests,
+                                  const ServeSearchOptions& options) {
   if (requests.empty()) return Usage("no requests to load the server with");
   return Search(make, requests, options).Run();
 }

@@ -1,8 +1,8 @@
 // How a model is served best on this machine: instances x threads x batch x delay, by measured load on a server in this process.
 //
 // Load is closed: a number of clients that each send the next request when they have the answer. A setting is loaded with one
-// client (what a lone request takes) and with as many as fill its instances and batches; it counts where the 99th percentile stays
-// within the target. Larger batches and delays are tried as long as they gain.
+// client (what a lone request takes) and with as many as fill its instances and batches; it counts where the 99th percentile
+// stays within the target. Larger batches and delays are tried as long as they gain.
 #ifndef TENON_TUNE_SERVE_SEARCH_H_
 #define TENON_TUNE_SERVE_SEARCH_H_
 
@@ -55,7 +55,8 @@ struct ServeSearch {
 using ServerMaker = std::function<Result<std::unique_ptr<InferenceServer>>(const ServeSetting& setting)>;
 
 /// `requests`: what clients send in turn; at least one. Fails when no setting could be loaded.
-Result<ServeSearch> SearchServing(const ServerMaker& make, const std::vector<InferRequest>& requests, const ServeSearchOptions& options);
+Result<ServeSearch> SearchServing(const ServerMaker& make, const std::vector<InferRequest>& requests,
+                                  const ServeSearchOptions& options);
 
 }  // namespace tenon::tune
 

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <set>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "base/status.h"
@@ -125,8 +125,9 @@ TEST(ServeSearch, StopsWhenTold) {
   ASSERT_TRUE(found.ok());
   EXPECT_EQ(found->trials.size(), 2u);
   EXPECT_FALSE(found->complete);
-  const auto failing = SearchServing([](const ServeSetting&) -> Result<std::unique_ptr<InferenceServer>> { return BadInput("no such model"); },
-                                     {InferRequest()}, Short());
+  const auto failing =
+      SearchServing([](const ServeSetting&) -> Result<std::unique_ptr<InferenceServer>> { return BadInput("no such model"); },
+                    {InferRequest()}, Short());
   EXPECT_EQ(failing.status().code(), Code::kBadInput);
   EXPECT_EQ(SearchServing(Maker(std::chrono::microseconds(0), false, &made), {}, Short()).status().code(), Code::kUsage);
 }

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from end_to_end.serving import serve
 from support import command, models, paths
 
 
@@ -243,3 +244,24 @@ def test_without_data_every_operator_stays_in_f32(net, tmp_path):
     assert report["ops"] == [] and "guard" not in report
     kernels = command.tenon_json("inspect", tmp_path / "net.tenon", "--stage", "kernels")["kernels"]
     assert {k["precision"] for k in kernels if k["kernel"]} == {"float32"}
+
+
+def test_serving_search(net, tmp_path):
+    found = command.tenon_json("tune", net, "-o", tmp_path / "tenon.yaml", "--stage", "serve", "--shape", "x=1x32x28x28", "--budget", "2s",
+                               "--max-batch", "4", "--p99", "10s")["serve"]
+    best = found["trials"][found["best"]]
+    assert all(t["failed"] == 0 and t["requests"] > 0 and t["within"] for t in found["trials"])
+    assert best["throughput_per_s"] == max(t["throughput_per_s"] for t in found["trials"])
+    with serve("--config", tmp_path / "tenon.yaml") as served:
+        _, config = served.json("/v2/models/net/config")
+        assert config["max_batch_size"] == best["max_batch"]
+        assert config["instance_group"][0]["count"] == best["instances"]
+        status, answer = served.json("/infer/net", {"x": np.zeros((1, 32, 28, 28)).tolist()})
+        assert status == 200 and np.shape(answer["y"]) == (1, 10)
+
+
+def test_serving_search_without_a_chance(net, tmp_path):
+    done = command.tenon("tune", net, "-o", tmp_path / "tenon.yaml", "--stage", "serve", "--shape", "x=1x32x28x28", "--budget", "1s", "--p99",
+                         "1us")
+    assert done.returncode == 0 and "nothing met --p99" in done.stderr
+    assert "instances:" in (tmp_path / "tenon.yaml").read_text()
