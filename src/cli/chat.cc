@@ -1,4 +1,5 @@
 // tenon chat: a conversation in the terminal, or through a pipe with one message a line.
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,11 +23,31 @@
 namespace tenon::cli {
 namespace {
 
-// The answer that Ctrl-C stops; null while none is made.
+// The answer that Ctrl-C stops; null while none is made. Without one it drops the line that is being written.
 std::atomic<CancelToken*> running_answer{nullptr};
+std::atomic<bool> line_dropped{false};
 
 extern "C" void OnChatInterrupt(int) {
-  if (CancelToken* answer = running_answer.load()) answer->Cancel();
+  if (CancelToken* answer = running_answer.load()) {
+    answer->Cancel();
+  } else {
+    line_dropped.store(true);
+  }
+}
+
+// Until standard input can be read; false when Ctrl-C came first. SIGINT is let through only while this waits, so that none falls
+// between a look and the wait.
+bool AwaitInput() {
+  sigset_t interrupt, before;
+  sigemptyset(&interrupt);
+  sigaddset(&interrupt, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &interrupt, &before);
+  pollfd input{STDIN_FILENO, POLLIN, 0};
+  int ready = 0;
+  while (!line_dropped.load() && (ready = ppoll(&input, 1, nullptr, &before)) < 0 && errno == EINTR) {
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return !line_dropped.exchange(false);
 }
 
 struct Options {
@@ -60,13 +81,16 @@ class Input {
         buffer_.erase(0, end + 1);
         return Got::kLine;
       }
+      if (!AwaitInput()) {
+        buffer_.clear();
+        return Got::kInterrupted;
+      }
       char chunk[4096];
       const ssize_t n = read(STDIN_FILENO, chunk, sizeof(chunk));
       if (n > 0) {
         buffer_.append(chunk, static_cast<size_t>(n));
       } else if (n < 0 && errno == EINTR) {
-        buffer_.clear();
-        return Got::kInterrupted;
+        continue;
       } else if (!buffer_.empty()) {
         line->swap(buffer_);
         buffer_.clear();
@@ -117,7 +141,7 @@ class Chat {
       if (status.ok()) continue;
       messages_.pop_back();
       if (!terminal_) return status;
-      fmt::print(stderr, "tenon: {}\n", status.message());   // the conversation stays as it was
+      fmt::print(stderr, "tenon: {}\n", status.message());  // the conversation stays as it was
     }
     if (terminal_) fmt::print("\n");
     if (context_.json) context_.Document({{"messages", Json::parse(text::MessagesJson(messages_))}, {"turns", turns_}});
@@ -231,7 +255,7 @@ class Chat {
     loop.stop = tokenizer_->spec().end_of_turn;
     loop.run.cancel = &cancel;
     generate::SamplerOptions sampling = options_.sampler;
-    sampling.seed += static_cast<uint64_t>(turns_);   // an answer asked for again is another one
+    sampling.seed += static_cast<uint64_t>(turns_);  // an answer asked for again is another one
     generate::Sampler sampler(sampling);
     generate::StopStrings stops(options_.stop);
     text::StreamDecoder stream(tokenizer_);
@@ -280,7 +304,7 @@ class Chat {
   std::shared_ptr<const text::Tokenizer> tokenizer_;
   std::unique_ptr<generate::Decoder> decoder_;
   std::vector<std::pair<std::string, std::string>> messages_;
-  std::vector<int32_t> cached_;   // what the decoder holds
+  std::vector<int32_t> cached_;  // what the decoder holds
   int64_t turns_ = 0;
 };
 
@@ -289,7 +313,7 @@ Status Run(const Options& options, Context& context) {
   Chat chat(options, context);
   TENON_RETURN_IF_ERROR(chat.Open());
   struct sigaction action{};
-  action.sa_handler = OnChatInterrupt;   // without SA_RESTART: a read that waits for a line ends
+  action.sa_handler = OnChatInterrupt;
   sigaction(SIGINT, &action, nullptr);
   return chat.Loop();
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <thread>
 #include <utility>
 
@@ -78,6 +79,10 @@ int TakeTeamWidth() {
 class Team::Workers {
  public:
   Workers(int count, const std::vector<int>& cores) : born_(forks.load(std::memory_order_relaxed)) {
+    // Signals are the business of the program's own threads.
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
     for (int i = 1; i <= count; ++i) {
       const int core = cores.empty() ? -1 : cores[static_cast<size_t>(i) % cores.size()];
       threads_.emplace_back([this, core] {
@@ -85,6 +90,7 @@ class Team::Workers {
         Work();
       });
     }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
 
   ~Workers() {

@@ -257,7 +257,7 @@ def test_serving_search(net, tmp_path):
         assert config["max_batch_size"] == best["max_batch"]
         assert config["instance_group"][0]["count"] == best["instances"]
         status, answer = served.json("/infer/net", {"x": np.zeros((1, 32, 28, 28)).tolist()})
-        assert status == 200 and np.shape(answer["y"]) == (1, 10)
+        assert status == 200 and answer["outputs"][0]["shape"] == [1, 10]
 
 
 def test_serving_search_without_a_chance(net, tmp_path):
