@@ -63,6 +63,7 @@ Status NpzFile::AddEntry(uint64_t index) {
   Entry entry;
   entry.index = index;
   entry.size = stat.size;
+  entry.stored = stat.comp_method == ZIP_CM_STORE;
   std::string start(std::min<uint64_t>(stat.size, kMaxNpyHeader), '\0');
   Status status = Fetch(entry, 0, start.data(), start.size());
   // An archive may hold thousands: one is open only from its first read on.
@@ -80,8 +81,24 @@ Status NpzFile::AddEntry(uint64_t index) {
   return Status::Ok();
 }
 
-Status NpzFile::Fetch(Entry& entry, uint64_t offset, char* out, uint64_t bytes) {
-  if (entry.file != nullptr && offset < entry.position) {
+// To `offset`. Backwards for the first time, what is stored is read to its end, where libzip compares the checksum, and from then
+// on jumped about in.
+Status NpzFile::Go(Entry& entry, uint64_t offset) {
+  char skipped[1 << 14];
+  const auto read_to = [&](uint64_t end) -> Status {
+    while (entry.position < end) {
+      const zip_int64_t got = zip_fread(entry.file, skipped, std::min<uint64_t>(sizeof(skipped), end - entry.position));
+      if (got <= 0) return BadInput("cannot be unpacked; {}", got == 0 ? "cut off" : zip_file_strerror(entry.file));
+      entry.position += static_cast<uint64_t>(got);
+    }
+    return Status::Ok();
+  };
+  if (entry.file != nullptr && offset < entry.position && !entry.seeks) {
+    if (entry.stored) {
+      TENON_RETURN_IF_ERROR(read_to(entry.size));
+      if (zip_fread(entry.file, skipped, 1) != 0) return BadInput("cannot be unpacked; {}", zip_file_strerror(entry.file));
+      entry.seeks = true;
+    }
     zip_fclose(entry.file);
     entry.file = nullptr;
   }
@@ -90,12 +107,16 @@ Status NpzFile::Fetch(Entry& entry, uint64_t offset, char* out, uint64_t bytes) 
     entry.position = 0;
     if (entry.file == nullptr) return BadInput("cannot be unpacked; {}", zip_strerror(archive_));
   }
-  char skipped[1 << 14];
-  while (entry.position < offset) {
-    const zip_int64_t got = zip_fread(entry.file, skipped, std::min<uint64_t>(sizeof(skipped), offset - entry.position));
-    if (got <= 0) return BadInput("cannot be unpacked; {}", got == 0 ? "cut off" : zip_file_strerror(entry.file));
-    entry.position += static_cast<uint64_t>(got);
+  if (entry.seeks && offset != entry.position) {
+    if (zip_fseek(entry.file, static_cast<zip_int64_t>(offset), SEEK_SET) != 0)
+      return BadInput("cannot be unpacked; {}", zip_file_strerror(entry.file));
+    entry.position = offset;
   }
+  return read_to(offset);
+}
+
+Status NpzFile::Fetch(Entry& entry, uint64_t offset, char* out, uint64_t bytes) {
+  TENON_RETURN_IF_ERROR(Go(entry, offset));
   uint64_t done = 0;
   while (done < bytes) {
     const zip_int64_t got = zip_fread(entry.file, out + done, bytes - done);
@@ -104,7 +125,8 @@ Status NpzFile::Fetch(Entry& entry, uint64_t offset, char* out, uint64_t bytes) 
     entry.position += static_cast<uint64_t>(got);
   }
   // Reading past the last byte makes libzip compare the checksum.
-  if (entry.position == entry.size && zip_fread(entry.file, skipped, 1) != 0)
+  char past = 0;
+  if (entry.position == entry.size && !entry.seeks && zip_fread(entry.file, &past, 1) != 0)
     return BadInput("cannot be unpacked; {}", zip_file_strerror(entry.file));
   return Status::Ok();
 }
@@ -135,7 +157,7 @@ Result<NpyArray> NpzFile::ReadRows(const std::string& name, int64_t begin, int64
   Shape shape = header.shape;
   shape[0] = end - begin;
   const int64_t row = header.shape.Product(1, header.shape.rank());
-  if (header.fortran && header.shape.rank() > 1) {   // rows are not contiguous: the whole array, then a part of it
+  if (header.fortran && header.shape.rank() > 1) {  // rows are not contiguous: the whole array, then a part of it
     TENON_ASSIGN_OR_RETURN(NpyArray all, Read(name));
     if (all.tensor.dtype() == DType::kString) {
       const auto* first = all.tensor.Data<std::string>() + begin * row;

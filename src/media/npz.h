@@ -28,8 +28,8 @@ class NpzFile {
   const std::map<std::string, NpyHeader>& arrays() const { return headers_; }
 
   Result<NpyArray> Read(const std::string& name);
-  /// Rows [begin, end) of the first axis; only their bytes are kept in memory. Fastest in rising order. `name` has rank >= 1 and
-  /// at least `end` rows.
+  /// Rows [begin, end) of the first axis; only their bytes are kept in memory. Fastest in rising order when compressed. `name`
+  /// has rank >= 1 and at least `end` rows.
   Result<NpyArray> ReadRows(const std::string& name, int64_t begin, int64_t end);
 
  private:
@@ -38,11 +38,14 @@ class NpzFile {
     uint64_t size = 0;  // bytes when unpacked
     uint64_t position = 0;  // of `file`
     zip_file* file = nullptr;  // null: not open
+    bool stored = false;  // not compressed
+    bool seeks = false;  // its checksum was compared: any part may be read without what stands before it
   };
   explicit NpzFile(std::string path) : path_(std::move(path)) {}
   Status ReadDirectory();
   Status AddEntry(uint64_t index);
   Status Fetch(Entry& entry, uint64_t offset, char* out, uint64_t bytes);
+  Status Go(Entry& entry, uint64_t offset);
   Result<NpyArray> ReadPart(const std::string& name, const Shape& shape, uint64_t first_element);
 
   std::string path_;
