@@ -1,8 +1,8 @@
 #include "cli/tune_serve.h"
 
 #include <filesystem>
-#include <fstream>
 
+#include "base/mapped_file.h"
 #include "cli/machine.h"
 #include "cli/progress.h"
 #include "guard/data.h"
@@ -69,15 +69,9 @@ std::string Yaml(const TuneOptions& options, const std::string& name, const tune
 }
 
 Status WriteFile(const std::string& path, const std::string& text) {
-  const std::string part = path + ".part";
-  std::ofstream file(part, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  std::error_code error;
-  if (file.good()) std::filesystem::rename(part, path, error);
-  if (file.good() && !error) return Status::Ok();
-  std::filesystem::remove(part, error);
-  return BadInput("cannot write '{}'", path);
+  TENON_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
+  TENON_RETURN_IF_ERROR(file.Append(text.data(), text.size()));
+  return file.Commit();
 }
 
 Json DocumentOf(const tune::ServeSearch& found, double p99_ms, const std::string& output) {
