@@ -2,6 +2,17 @@
 
 namespace tenon::cli {
 
+void AddJudgingOptions(CLI::App& app, std::string* metric, double* held_out, uint64_t* seed) {
+  app.add_option("--metric", *metric,
+                 "top1, top5, cosine, rmse, max-abs, token-agreement, exact-match, ctc-exact-match, or 'cmd COMMAND'")
+      ->envname("TENON_METRIC");
+  app.add_option("--held-out", *held_out, "Share of the samples that judge, and have no say before")
+      ->capture_default_str()
+      ->check(CLI::Range(0.01, 0.99))
+      ->envname("TENON_HELD_OUT");
+  app.add_option("--seed", *seed, "Of the split")->capture_default_str()->envname("TENON_SEED");
+}
+
 Result<double> ParseShare(const std::string& text) {
   const bool percent = text.ends_with('%');
   const std::string number = percent ? text.substr(0, text.size() - 1) : text;

@@ -10,6 +10,9 @@ namespace tenon::cli {
 /// "0.5%" or "0.005", the value of --max-drop.
 Result<double> ParseShare(const std::string& text);
 
+/// --metric, --held-out and --seed: how a choice is judged.
+void AddJudgingOptions(CLI::App& app, std::string* metric, double* held_out, uint64_t* seed);
+
 /// Two tables: operators with their precision and times, and the combinations that were judged.
 void ShowLowering(const guard::LoweringResult& result, const Context& context);
 

@@ -370,20 +370,13 @@ void AddCalibration(CLI::App& app, Options* options) {
 }
 
 void AddJudging(CLI::App& app, Options* options) {
-  app.add_option("--metric", options->metric,
-                 "top1, top5, cosine, rmse, max-abs, token-agreement, exact-match, ctc-exact-match, or 'cmd COMMAND'")
-      ->envname("TENON_METRIC");
+  AddJudgingOptions(app, &options->metric, &options->held_out, &options->seed);
   app.add_option("--max-drop", options->max_drop, "Largest loss allowed on held-out samples, relative; layers stay f32 for it")
       ->envname("TENON_MAX_DROP");
   app.add_option("--budget", options->budget, "Time for the search under --max-drop, as 60s")
       ->capture_default_str()
       ->envname("TENON_BUDGET");
   app.add_option("--report", options->report, "Write the report as JSON to this file")->envname("TENON_REPORT");
-  app.add_option("--held-out", options->held_out, "Share of the samples that judge, and have no say before")
-      ->capture_default_str()
-      ->check(CLI::Range(0.01, 0.99))
-      ->envname("TENON_HELD_OUT");
-  app.add_option("--seed", options->seed, "Of the split")->capture_default_str()->envname("TENON_SEED");
 }
 
 }  // namespace

@@ -66,17 +66,10 @@ void AddJudging(CLI::App& app, TuneOptions* options) {
   app.add_option("--data", options->data, "Samples: a folder or file of .npz, .npy, .jsonl or pictures")->envname("TENON_DATA");
   app.add_option("--preprocess", options->preprocess, "How pictures are prepared (a YAML or JSON file)")
       ->envname("TENON_PREPROCESS");
-  app.add_option("--metric", options->metric,
-                 "top1, top5, cosine, rmse, max-abs, token-agreement, exact-match, ctc-exact-match, or 'cmd COMMAND'")
-      ->envname("TENON_METRIC");
+  AddJudgingOptions(app, &options->metric, &options->held_out, &options->seed);
   app.add_option("--max-drop", options->max_drop, "Largest loss allowed on held-out samples, relative")
       ->capture_default_str()
       ->envname("TENON_MAX_DROP");
-  app.add_option("--held-out", options->held_out, "Share of the samples that judge, and have no say before")
-      ->capture_default_str()
-      ->check(CLI::Range(0.01, 0.99))
-      ->envname("TENON_HELD_OUT");
-  app.add_option("--seed", options->seed, "Of the split")->capture_default_str()->envname("TENON_SEED");
 }
 
 }  // namespace

@@ -272,14 +272,18 @@ class ExpressionParser {
       } else if (IsOp("[")) {
         n = Subscript(std::move(n));
       } else if (IsOp("(")) {
-        NodePtr call = New(K::kCall);
-        call->args.push_back(std::move(n));
-        CallArguments(call.get());
-        n = std::move(call);
+        n = Call(std::move(n));
       } else {
         return n;
       }
     }
+  }
+
+  NodePtr Call(NodePtr callee) {
+    NodePtr n = New(K::kCall);
+    n->args.push_back(std::move(callee));
+    CallArguments(n.get());
+    return n;
   }
 
   NodePtr Subscript(NodePtr object) {
@@ -344,10 +348,7 @@ class ExpressionParser {
       } else if (IsName("is")) {
         n = Test(std::move(n));
       } else if (IsOp("(")) {
-        NodePtr call = New(K::kCall);
-        call->args.push_back(std::move(n));
-        CallArguments(call.get());
-        n = std::move(call);
+        n = Call(std::move(n));
       } else {
         return n;
       }
