@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from end_to_end.serving import serve
-from end_to_end.test_serve_http import identity, slow_model
+from end_to_end.test_serve_http import Endless, identity, in_flight, rounds_body
 from support import build_model, paths
 from support.command import tenon
 
@@ -63,14 +63,26 @@ def test_v10_reload_under_load_fails_no_request(folder):
         server.check_invariant()
 
 
+def heavy_model(path):
+    """x [batch, 768] through 64 products of 768 x 768 that share four weights (9 MiB)."""
+    rng = np.random.default_rng(0)
+    weights = {f"w{i}": (rng.standard_normal((768, 768)) * 0.03).astype(np.float32) for i in range(4)}
+    nodes, last = [], "x"
+    for i in range(64):
+        nodes.append(build_model.node("MatMul", [last, f"w{i % 4}"], [f"h{i}"]))
+        last = f"h{i}"
+    nodes.append(build_model.node("Relu", [last], ["y"]))
+    return build_model.model(path, nodes, [build_model.value("x", ["batch", 768])], [build_model.value("y", ["batch", 768])], weights)
+
+
 def test_m08_unload_gives_memory_back(tmp_path):
     (tmp_path / "m").mkdir()
-    slow_model(tmp_path / "m" / "slow.onnx")
+    heavy_model(tmp_path / "m" / "heavy.onnx")
     with serve("--models", tmp_path / "m", "--model-control", "explicit") as server:
         sizes = []
         for _ in range(22):
-            assert server.json("/v2/repository/models/slow/load", {})[0] == 200
-            assert server.json("/v2/repository/models/slow/unload", {})[0] == 200
+            assert server.json("/v2/repository/models/heavy/load", {})[0] == 200
+            assert server.json("/v2/repository/models/heavy/unload", {})[0] == 200
             sizes.append(server.resident())
         assert server.total("tenon_memory_used_bytes") == 0
         assert sizes[-1] <= 1.05 * sizes[2] + (1 << 20)
@@ -124,10 +136,10 @@ models:
 
 
 def test_a_model_over_its_limit_is_refused_and_the_rest_served(folder, tmp_path):
-    slow_model(folder / "slow.onnx")
+    heavy_model(folder / "heavy.onnx")
     with serve("--models", folder, "--memory-limit", "8M") as server:
         index = {m["name"]: m for m in server.json("/v2/repository/index", {})[1]}
-        assert index["slow"]["state"] == "UNAVAILABLE" and "memory limit" in index["slow"]["reason"]
+        assert index["heavy"]["state"] == "UNAVAILABLE" and "memory limit" in index["heavy"]["reason"]
         assert server.json("/v2/models/net/infer", ASK)[0] == 200
         assert server.total("tenon_memory_used_bytes") <= 8 << 20
 
@@ -161,18 +173,17 @@ def test_groups_change_while_models_serve(folder):
         assert set(load.codes) == {200}
 
 
-def test_drain_answers_what_runs(tmp_path):
-    slow_model(tmp_path / "slow.onnx")
-    header = json.dumps({"inputs": [{"name": "x", "shape": [400, 768], "datatype": "FP32", "parameters": {"binary_data_size": 400 * 3072}}]})
-    body = header.encode() + bytes(400 * 3072)
-    with serve(tmp_path / "slow.onnx") as server:
+def test_drain_answers_what_waits(tmp_path):
+    build_model.rounds_model(tmp_path / "rounds.onnx")
+    with serve(tmp_path / "rounds.onnx") as server:
+        runs = Endless(server).send()
+        in_flight(server, 1)
         answers = []
-        client = threading.Thread(target=lambda: answers.append(server.request(
-            "/v2/models/slow/infer", body, {"Inference-Header-Content-Length": str(len(header))})[0]))
+        client = threading.Thread(target=lambda: answers.append(server.request("/v2/models/rounds/infer", *rounds_body(1))[0]))
         client.start()
-        while server.total("tenon_requests_in_flight") == 0:
-            time.sleep(0.005)
+        in_flight(server, 2)
         server.process.send_signal(signal.SIGTERM)
+        runs.socket.close()
         client.join()
         assert answers == [200] and server.process.wait(20) == 0
 

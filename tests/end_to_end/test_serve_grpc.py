@@ -10,7 +10,7 @@ import tritonclient.grpc.aio as triton_aio
 from tritonclient.utils import InferenceServerException
 
 from end_to_end.serving import serve
-from end_to_end.test_serve_http import TYPES, identity, sample, slow_model
+from end_to_end.test_serve_http import TYPES, identity, sample
 from support import build_model
 
 
@@ -20,7 +20,7 @@ def server(tmp_path_factory):
     for name, (_, onnx_type) in TYPES.items():
         identity(folder / f"id_{name}.onnx", onnx_type)
     build_model.small_net(folder / "net.onnx")
-    slow_model(folder / "slow.onnx")
+    build_model.rounds_model(folder / "rounds.onnx")
     with serve("--models", folder, "--max-queue", 64, "--body-limit", "8M", "--model-control", "explicit", "--load", "*") as served:
         yield served
 
@@ -52,7 +52,7 @@ def test_control_plane(client):
     assert client.get_server_metadata().name == "tenon"
     assert list(client.get_model_metadata("net").inputs[0].shape) == [-1, 4]
     assert client.get_model_config("net").config.max_batch_size == 8
-    assert {m.name for m in client.get_model_repository_index().models} >= {"net", "slow"}
+    assert {m.name for m in client.get_model_repository_index().models} >= {"net", "rounds"}
     client.infer("net", [tensor(np.zeros((2, 4), np.float32))])
     stats = client.get_inference_statistics("net").model_stats[0]
     assert stats.inference_count >= 2 and stats.inference_stats.success.count >= 1
@@ -116,7 +116,7 @@ def test_asyncio(server):
 
 def test_v05_deadline_and_cancel_stop_the_work(server, client):
     def ended():
-        return sum(server.total("tenon_requests_total", model="slow", outcome=o) for o in ("deadline", "cancelled"))
+        return sum(server.total("tenon_requests_total", model="rounds", outcome=o) for o in ("deadline", "cancelled"))
 
     def wait(condition):
         until = time.time() + 30
@@ -125,12 +125,12 @@ def test_v05_deadline_and_cancel_stop_the_work(server, client):
         assert condition()
 
     before = ended()
-    data = np.zeros((2000, 768), np.float32)
+    endless = [tensor(np.zeros(4, np.float32)), tensor(np.array(build_model.ENDLESS), "INT64", "rounds")]
     with pytest.raises(InferenceServerException) as error:
-        client.infer("slow", [tensor(data)], client_timeout=0.5)
+        client.infer("rounds", endless, client_timeout=0.5)
     assert "DEADLINE" in str(error.value.status())
     wait(lambda: ended() == before + 1)
-    call = client.async_infer("slow", [tensor(data)], callback=lambda result, error: None)
+    call = client.async_infer("rounds", endless, callback=lambda result, error: None)
     wait(lambda: server.total("tenon_requests_in_flight") == 1)
     call.cancel()
     wait(lambda: ended() == before + 2)

@@ -29,25 +29,13 @@ def identity(path, onnx_type):
                              [build_model.value("y", ["batch", "n"], onnx_type)])
 
 
-def slow_model(path):
-    """x [batch, 768] through sixteen products of 768 x 768: some milliseconds a row."""
-    rng = np.random.default_rng(0)
-    weights = {f"w{i}": (rng.standard_normal((768, 768)) * 0.03).astype(np.float32) for i in range(4)}
-    nodes, last = [], "x"
-    for i in range(64):
-        nodes.append(build_model.node("MatMul", [last, f"w{i % 4}"], [f"h{i}"]))
-        last = f"h{i}"
-    nodes.append(build_model.node("Relu", [last], ["y"]))
-    return build_model.model(path, nodes, [build_model.value("x", ["batch", 768])], [build_model.value("y", ["batch", 768])], weights)
-
-
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")
     for name, (_, onnx_type) in TYPES.items():
         identity(folder / f"id_{name}.onnx", onnx_type)
     build_model.small_net(folder / "net.onnx")
-    slow_model(folder / "slow.onnx")
+    build_model.rounds_model(folder / "rounds.onnx")
     (folder / "broken.onnx").write_bytes(b"not a model")
     with serve("--models", folder, "--max-queue", 8) as served:
         served.folder = folder
@@ -240,61 +228,93 @@ def test_hostile_framing(server):
     assert server.request("/v2/models/net/infer", b"{}", {"Inference-Header-Content-Length": "9"})[0] == 400
 
 
-def slow_body(rows=1):
-    header = json.dumps({"inputs": [{"name": "x", "shape": [rows, 768], "datatype": "FP32", "parameters": {"binary_data_size": rows * 3072}}]})
-    return header.encode() + bytes(rows * 3072), {"Inference-Header-Content-Length": str(len(header))}
+def rounds_body(rounds):
+    """A request to rounds_model as (body, headers)."""
+    inputs = [{"name": "x", "shape": [4], "datatype": "FP32", "parameters": {"binary_data_size": 16}},
+              {"name": "rounds", "shape": [], "datatype": "INT64", "data": [rounds]}]
+    header = json.dumps({"inputs": inputs})
+    return header.encode() + bytes(16), {"Inference-Header-Content-Length": str(len(header))}
+
+
+def in_flight(server, count):
+    """Waits until that many requests are accepted and not yet answered."""
+    until = time.time() + 30
+    while server.total("tenon_requests_in_flight") != count and time.time() < until:
+        time.sleep(0.02)
+    assert server.total("tenon_requests_in_flight") == count
+
+
+class Endless:
+    """A client whose request runs until it goes away."""
+
+    def __init__(self, server):
+        host, port = server.http.rsplit(":", 1)
+        body, headers = rounds_body(build_model.ENDLESS)
+        head = (f"POST /v2/models/rounds/infer HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n"
+                f"Inference-Header-Content-Length: {headers['Inference-Header-Content-Length']}\r\n\r\n").encode()
+        self.message = head + body
+        self.head_bytes = len(head)
+        self.socket = socket.create_connection((host, int(port)))
+
+    def send(self, size=None):
+        self.socket.sendall(self.message[:size])
+        return self
 
 
 def test_v07_full_queue_answers_503_with_retry_after(server):
-    body, headers = slow_body(200)
+    """Eight may wait (--max-queue); one more may run."""
+    outcomes = ("overload", "cancelled", "ok")
+    before = {o: server.total("tenon_requests_total", model="rounds", outcome=o) for o in outcomes}
+    runs = Endless(server).send()
+    in_flight(server, 1)
     answers = []
-    threads = [threading.Thread(target=lambda: answers.append(server.request("/v2/models/slow/infer", body, headers))) for _ in range(24)]
+    threads = [threading.Thread(target=lambda: answers.append(server.request("/v2/models/rounds/infer", *rounds_body(1)))) for _ in range(24)]
     for t in threads:
         t.start()
+    until = time.time() + 30
+    while len(answers) < 15 and time.time() < until:
+        time.sleep(0.02)
+    assert [status for status, _, _ in answers] == [503] * len(answers)
+    runs.socket.close()   # the queue moves again
     for t in threads:
         t.join()
     codes = [status for status, _, _ in answers]
-    assert set(codes) == {200, 503} and codes.count(200) >= 8
+    assert set(codes) == {200, 503} and 8 <= codes.count(200) <= 9
     assert all(int(h["Retry-After"]) >= 1 for status, h, _ in answers if status == 503)
+    in_flight(server, 0)
     server.check_invariant()
-    assert server.total("tenon_requests_total", model="slow", outcome="overload") == codes.count(503)
+    ended = {o: server.total("tenon_requests_total", model="rounds", outcome=o) - before[o] for o in outcomes}
+    assert ended == {"overload": codes.count(503), "cancelled": 1, "ok": codes.count(200)}
 
 
 def test_v05_vanished_clients_are_cancelled(server):
-    body, headers = slow_body(200)
-    head = "POST /v2/models/slow/infer HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\nInference-Header-Content-Length: {}\r\n\r\n".format(
-        len(body), headers["Inference-Header-Content-Length"]).encode()
-    host, port = server.http.rsplit(":", 1)
-    before = server.total("tenon_requests_total", model="slow", outcome="cancelled")
-    for cut in ([len(head) // 2, len(head), len(head) + 1000] * 100)[:300]:
-        with socket.create_connection((host, int(port))) as s:
-            s.sendall((head + body)[:cut])
-    clients = []
-    for _ in range(6):
-        s = socket.create_connection((host, int(port)))
-        s.sendall(head + body)
-        clients.append(s)
-    time.sleep(0.2)
-    for s in clients:
-        s.close()
-    deadline = time.time() + 20
-    while server.total("tenon_requests_in_flight") > 0 and time.time() < deadline:
-        time.sleep(0.05)
-    assert server.total("tenon_requests_in_flight") == 0
-    assert server.total("tenon_requests_total", model="slow", outcome="cancelled") >= before + 3
+    before = server.total("tenon_requests_total", model="rounds", outcome="cancelled")
+    for i in range(300):
+        client = Endless(server)
+        client.send([client.head_bytes // 2, client.head_bytes, client.head_bytes + 10][i % 3]).socket.close()
+    clients = [Endless(server).send() for _ in range(6)]
+    in_flight(server, 6)
+    for client in clients:
+        client.socket.close()
+    in_flight(server, 0)
+    assert server.total("tenon_requests_total", model="rounds", outcome="cancelled") == before + 6
     server.check_invariant()
 
 
 def test_deadline_while_queued_and_running(server):
-    body, headers = slow_body(200)
-    document = {"inputs": [{"name": "x", "shape": [1, 768], "datatype": "FP32", "data": [0] * 768}], "parameters": {"timeout": 1}}
-    blockers = [threading.Thread(target=server.request, args=("/v2/models/slow/infer", body, headers)) for _ in range(3)]
-    for t in blockers:
-        t.start()
-    status, answer = server.json("/v2/models/slow/infer", document)
-    for t in blockers:
-        t.join()
-    assert status == 504 and re.search("time was over|deadline", answer["error"])
+    def ask(timeout_us):
+        document = {"inputs": [{"name": "x", "shape": [4], "datatype": "FP32", "data": [0] * 4},
+                               {"name": "rounds", "shape": [], "datatype": "INT64", "data": [build_model.ENDLESS]}],
+                    "parameters": {"timeout": timeout_us}}
+        status, answer = server.json("/v2/models/rounds/infer", document)
+        assert status == 504 and re.search("time was over|deadline", answer["error"])
+
+    ask(200_000)   # while it runs
+    runs = Endless(server).send()
+    in_flight(server, 1)
+    ask(1)   # while it waits
+    runs.socket.close()
+    in_flight(server, 0)
     server.check_invariant()
 
 

@@ -44,3 +44,16 @@ def conv_net(path):
              node("Conv", ["b", "w2"], ["c"], pads=[1] * 4), node("Add", ["c", "b"], ["d"]), node("Relu", ["d"], ["e"]),
              node("Conv", ["e", "w3"], ["f"], pads=[1] * 4, group=8), node("ReduceMean", ["f", "axes"], ["y"], keepdims=0)]
     return model(path, nodes, [value("x", [1, 3, "h", "w"])], [value("y", [1, 8])], weights)
+
+
+ENDLESS = 1 << 50   # rounds of rounds_model that no machine gets through
+
+
+def rounds_model(path):
+    """x [4], rounds [] -> x + 1 as often as `rounds` says -> y [4]: takes as long as it is told. Without a batch, so each request runs alone."""
+    body = helper.make_graph(
+        [node("Identity", ["go"], ["go_on"]), node("Add", ["h", "one"], ["next"])], "body",
+        [value("i", [], I64), value("go", [], TensorProto.BOOL), value("h", [4])],
+        [value("go_on", [], TensorProto.BOOL), value("next", [4])])
+    return model(path, [node("Loop", ["rounds", "", "x"], ["y"], body=body)], [value("x", [4]), value("rounds", [], I64)],
+                 [value("y", [4])], {"one": np.float32(1)})
