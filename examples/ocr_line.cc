@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -36,31 +35,6 @@ std::vector<float> ToInput(const tenon::Picture& picture, int columns) {
     }
   }
   return x;
-}
-
-// Class 0 is the blank, the metadata's characters follow, and last comes the space.
-std::vector<std::string> Characters(const std::string& metadata) {
-  std::vector<std::string> characters = {""};
-  std::istringstream lines(metadata);
-  for (std::string line; std::getline(lines, line);) characters.push_back(line);
-  characters.emplace_back(" ");
-  return characters;
-}
-
-// The most probable class of each step; repeats and blanks dropped.
-std::string Decode(const tenon::HostTensor& probabilities, const std::vector<std::string>& characters) {
-  const int64_t steps = probabilities.shape[1];
-  const int64_t classes = probabilities.shape[2];
-  const auto* p = static_cast<const float*>(probabilities.data);
-  std::string text;
-  int64_t last = 0;
-  for (int64_t t = 0; t < steps; ++t, p += classes) {
-    const int64_t best = std::max_element(p, p + classes) - p;
-    if (best != 0 && best != last && best < static_cast<int64_t>(characters.size()))
-      text += characters[static_cast<size_t>(best)];
-    last = best;
-  }
-  return text;
 }
 
 }  // namespace
@@ -92,9 +66,12 @@ int main(int argc, char** argv) {
   auto outputs = (*session)->Run({input});
   if (!outputs.ok()) return Fail(outputs.status());
   const tenon::HostTensor& probabilities = (*outputs)[0];
-  if (probabilities.dtype != tenon::DType::kF32 || probabilities.shape.size() != 3) {
+  if (probabilities.dtype != tenon::DType::kF32 || probabilities.shape.size() != 3 || probabilities.shape[2] < 1) {
     return Fail({tenon::Code::kBadInput, "the model does not give [batch, steps, classes]"});
   }
-  std::printf("%s\n", Decode(probabilities, Characters(character->second)).c_str());
+  const auto* p = static_cast<const float*>(probabilities.data);
+  const tenon::TextLine read =
+      tenon::ReadCtc(p, probabilities.shape[1], probabilities.shape[2], tenon::CtcCharacters(character->second));
+  std::printf("%s\n", read.text.c_str());
   return 0;
 }

@@ -1,4 +1,5 @@
-// Pictures in: what image models are fed with. Decoded by FFmpeg's libraries (PNG, JPEG, BMP, WebP, ...).
+// Pictures in, and text out of them: what image models are fed with and give. Decoded by FFmpeg's libraries (PNG, JPEG, BMP,
+// WebP, ...).
 #ifndef TENON_MEDIA_H_
 #define TENON_MEDIA_H_
 
@@ -22,6 +23,19 @@ Result<Picture> ReadPicture(const std::string& path);
 
 /// Bilinear resize to width x height (both >= 1).
 Result<Picture> ResizePicture(const Picture& picture, int width, int height);
+
+/// A line of text as a recognition model reads it.
+struct TextLine {
+  std::string text;
+  float score = 0;  ///< mean probability of its characters; 0 when there are none
+};
+
+/// Texts of a CTC model's classes: the blank, one for each line of `list` (metadata "character" of PP-OCR models), the space.
+std::vector<std::string> CtcCharacters(const std::string& list);
+
+/// The most probable class of each of `steps` rows of `classes` >= 1 probabilities; repeats, blanks (class 0) and classes beyond
+/// `characters` dropped.
+TextLine ReadCtc(const float* probabilities, int64_t steps, int64_t classes, const std::vector<std::string>& characters);
 
 }  // namespace tenon
 

@@ -67,6 +67,23 @@ class InferTicket {
   virtual void Cancel() = 0;
 };
 
+/// A part of an ensemble: a model of the server, or a built-in step.
+struct EnsemblePart {
+  std::string model;  ///< empty: a built-in step
+  std::string version;  ///< of the model; empty: the newest
+  std::string step;  ///< kind of the built-in step (docs/serving.md)
+  std::map<std::string, std::string> inputs;  ///< input of the part: value of the ensemble
+  std::map<std::string, std::string> outputs;  ///< output of the part: value of the ensemble
+  std::map<std::string, std::string> parameters;  ///< of a built-in step
+};
+
+/// Models and steps that answer one request together: values that nobody makes are inputs of the ensemble.
+struct Ensemble {
+  std::vector<EnsemblePart> parts;  ///< in any order
+  std::vector<std::string> outputs;  ///< values that are answered; empty: those that no part takes
+  bool empty() const { return parts.empty(); }
+};
+
 /// How one model is served. What is not set follows from the model.
 struct ModelConfig {
   std::string name;
@@ -86,6 +103,7 @@ struct ModelConfig {
   int versions_latest = 1;  ///< how many of the newest versions are served; 0: all, or those of `versions`
   std::vector<int64_t> versions;
   std::map<std::string, std::string> parameters;  ///< kept for clients that ask
+  Ensemble ensemble;  ///< instead of a model's file; `instances` requests at a time, 1: twice the cores
 };
 
 struct ModelState {

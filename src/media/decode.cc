@@ -47,6 +47,16 @@ bool CopyRgb(const AVFrame& frame, Picture* out) {
   return true;
 }
 
+// Extents in a PNG file's first chunk; a decoder that stops at its limit does not say that this is why.
+int64_t PngPixels(std::span<const uint8_t> bytes) {
+  constexpr size_t kWidth = 16, kHeight = 20;
+  if (bytes.size() < kHeight + 4) return 0;
+  const auto number = [&](size_t at) {
+    return uint64_t{bytes[at]} << 24 | uint64_t{bytes[at + 1]} << 16 | uint64_t{bytes[at + 2]} << 8 | bytes[at + 3];
+  };
+  return static_cast<int64_t>(number(kWidth) & INT32_MAX) * static_cast<int64_t>(number(kHeight) & INT32_MAX);
+}
+
 }  // namespace
 
 bool IsKnownPicture(std::span<const uint8_t> bytes) {
@@ -63,27 +73,31 @@ Result<Picture> ToRgb(const AVFrame& frame) {
                  SWS_BILINEAR | SWS_ACCURATE_RND | SWS_FULL_CHR_H_INT);
 }
 
-Result<Picture> DecodePicture(std::span<const uint8_t> bytes) {
+Result<Picture> DecodePicture(std::span<const uint8_t> bytes, int64_t most) {
   av_log_set_level(AV_LOG_QUIET);
   const AVCodecID id = CodecOf(bytes);
   if (id == AV_CODEC_ID_NONE || bytes.size() > INT32_MAX - AV_INPUT_BUFFER_PADDING_SIZE) {
     return BadInput("not a JPEG, JPEG 2000, PNG, BMP, TIFF, WebP or PNM picture");
   }
-  if (id == AV_CODEC_ID_MJPEG) return DecodeJpeg(bytes);
+  most = std::min(most, kMaxPixels);
+  if (id == AV_CODEC_ID_MJPEG) return DecodeJpeg(bytes, most);
+  if (id == AV_CODEC_ID_PNG && PngPixels(bytes) > most)
+    return ResourceLimit("a picture of {} pixels; {} are allowed", PngPixels(bytes), most);
   const AVCodec* codec = avcodec_find_decoder(id);
   if (codec == nullptr) return Unsupported("FFmpeg was built without the decoder for this format");
   Owned<AVCodecContext> decoder(avcodec_alloc_context3(codec));
   Owned<AVPacket> packet(av_packet_alloc());
   Owned<AVFrame> frame(av_frame_alloc());
   if (decoder == nullptr || packet == nullptr || frame == nullptr) return ResourceLimit("out of memory");
-  decoder->max_pixels = kMaxPixels;
+  decoder->max_pixels = most;
   decoder->thread_count = 1;
   if (avcodec_open2(decoder.get(), codec, nullptr) < 0) return Internal("the decoder does not open");
   if (av_new_packet(packet.get(), static_cast<int>(bytes.size())) < 0) return ResourceLimit("out of memory");
   std::memcpy(packet->data, bytes.data(), bytes.size());
   if (avcodec_send_packet(decoder.get(), packet.get()) < 0) return BadInput("damaged picture");
   avcodec_send_packet(decoder.get(), nullptr);
-  if (avcodec_receive_frame(decoder.get(), frame.get()) < 0) return BadInput("damaged picture");
+  if (avcodec_receive_frame(decoder.get(), frame.get()) < 0)
+    return BadInput("damaged picture, or one of more than {} pixels", most);
   if (id == AV_CODEC_ID_WEBP && frame->width > 0 && frame->height > 0 && int64_t{frame->width} * frame->height <= kMaxPixels) {
     Picture out{frame->width, frame->height, {}};
     out.pixels.resize(static_cast<size_t>(frame->width) * static_cast<size_t>(frame->height) * 3);

@@ -20,13 +20,13 @@ inline constexpr int64_t kMaxPixels = int64_t{1} << 28;
 bool IsKnownPicture(std::span<const uint8_t> bytes);
 
 /// The first picture; alpha is dropped, grey becomes r = g = b. kBadInput: none of the formats, or damaged; kResourceLimit: more
-/// than kMaxPixels.
-Result<Picture> DecodePicture(std::span<const uint8_t> bytes);
+/// than `most` pixels, told before memory is taken.
+Result<Picture> DecodePicture(std::span<const uint8_t> bytes, int64_t most = kMaxPixels);
 
 /// A decoded frame of any format that FFmpeg has, as RGB.
 Result<Picture> ToRgb(const AVFrame& frame);
 /// By libjpeg, whose transform and upsampling are what everybody else decodes with.
-Result<Picture> DecodeJpeg(std::span<const uint8_t> bytes);
+Result<Picture> DecodeJpeg(std::span<const uint8_t> bytes, int64_t most);
 /// VP8 in WebP, 4:2:0 of limited range, upsampled and converted as libwebp does by default. False when the frame is of another
 /// kind. `out` has the frame's size.
 bool WebpToRgb(const AVFrame& frame, Picture* out);

@@ -47,7 +47,7 @@ void InksToRgb(const uint8_t* in, int width, bool inverted, uint8_t* out) {
 enum class Outcome { kDone, kDamaged, kTooLarge };
 
 // Everything with a destructor is the caller's: longjmp passes over this function.
-Outcome Decode(std::span<const uint8_t> bytes, jpeg_decompress_struct* c, Errors* errors, std::vector<uint8_t>* row,
+Outcome Decode(std::span<const uint8_t> bytes, int64_t most, jpeg_decompress_struct* c, Errors* errors, std::vector<uint8_t>* row,
                Picture* out) {
   if (setjmp(errors->jump) != 0) return Outcome::kDamaged;
   jpeg_create_decompress(c);
@@ -56,7 +56,7 @@ Outcome Decode(std::span<const uint8_t> bytes, jpeg_decompress_struct* c, Errors
   c->progress = &progress;
   jpeg_mem_src(c, bytes.data(), bytes.size());
   jpeg_read_header(c, TRUE);
-  if (int64_t{c->image_width} * c->image_height > kMaxPixels) return Outcome::kTooLarge;
+  if (int64_t{c->image_width} * c->image_height > most) return Outcome::kTooLarge;
   const bool inks = c->jpeg_color_space == JCS_CMYK || c->jpeg_color_space == JCS_YCCK;
   c->out_color_space = inks ? JCS_CMYK : JCS_RGB;
   jpeg_start_decompress(c);
@@ -76,7 +76,7 @@ Outcome Decode(std::span<const uint8_t> bytes, jpeg_decompress_struct* c, Errors
 
 }  // namespace
 
-Result<Picture> DecodeJpeg(std::span<const uint8_t> bytes) {
+Result<Picture> DecodeJpeg(std::span<const uint8_t> bytes, int64_t most) {
   Errors errors{};
   jpeg_decompress_struct c{};
   c.err = jpeg_std_error(&errors.base);
@@ -85,9 +85,10 @@ Result<Picture> DecodeJpeg(std::span<const uint8_t> bytes) {
   errors.base.output_message = Quiet;
   Picture out;
   std::vector<uint8_t> row;
-  const Outcome outcome = Decode(bytes, &c, &errors, &row, &out);
+  const Outcome outcome = Decode(bytes, most, &c, &errors, &row, &out);
   jpeg_destroy_decompress(&c);
-  if (outcome == Outcome::kTooLarge) return ResourceLimit("{}x{} pixels", c.image_width, c.image_height);
+  if (outcome == Outcome::kTooLarge)
+    return ResourceLimit("a picture of {}x{} pixels; {} are allowed", c.image_width, c.image_height, most);
   if (outcome == Outcome::kDamaged) return BadInput("damaged picture");
   return out;
 }

@@ -103,20 +103,28 @@ int Scaled(int extent, double factor) {
   return std::clamp(static_cast<int>(std::lround(extent * factor)), 1, kMaxExtent);
 }
 
-Result<Picture> Resized(const Picture& in, const Preprocess& p) {
-  int width = p.resize_width;
-  int height = p.resize_height;
+struct Extent {
+  int width = 0;
+  int height = 0;
+};
+
+Extent ResizedExtent(Extent in, const Preprocess& p) {
+  Extent out{p.resize_width, p.resize_height};
   if (p.resize_shorter > 0) {
     const double factor = static_cast<double>(p.resize_shorter) / std::min(in.width, in.height);
-    width = Scaled(in.width, factor);
-    height = Scaled(in.height, factor);
-  } else if (width > 0 && height == 0) {
-    height = Scaled(in.height, static_cast<double>(width) / in.width);
-  } else if (height > 0 && width == 0) {
-    width = Scaled(in.width, static_cast<double>(height) / in.height);
+    out = {Scaled(in.width, factor), Scaled(in.height, factor)};
+  } else if (out.width > 0 && out.height == 0) {
+    out.height = Scaled(in.height, static_cast<double>(out.width) / in.width);
+  } else if (out.height > 0 && out.width == 0) {
+    out.width = Scaled(in.width, static_cast<double>(out.height) / in.height);
   }
-  if (width == 0 || (width == in.width && height == in.height)) return in;
-  return ResizePicture(in, width, height);
+  return out.width == 0 ? in : out;
+}
+
+Result<Picture> Resized(const Picture& in, const Preprocess& p) {
+  const Extent out = ResizedExtent({in.width, in.height}, p);
+  if (out.width == in.width && out.height == in.height) return in;
+  return ResizePicture(in, out.width, out.height);
 }
 
 // Where the prepared picture's pixels come from.
@@ -129,7 +137,7 @@ struct Window {
   int full_height = 0;
 };
 
-Result<Window> WindowOf(const Picture& in, const Preprocess& p) {
+Result<Window> WindowOf(Extent in, const Preprocess& p) {
   Window w{0, 0, in.width, in.height, 0, 0};
   if (p.crop_width > in.width || p.crop_height > in.height)
     return BadInput("crop to {}x{} of a picture of {}x{}", p.crop_width, p.crop_height, in.width, in.height);
@@ -180,9 +188,17 @@ Result<Preprocess> ReadPreprocess(const std::string& path) {
   return std::move(p).TakeStatus().Within(fmt::format("'{}'", path));
 }
 
+Result<uint64_t> PreparedBytes(int width, int height, const Preprocess& p, DType dtype) {
+  const Extent resized = ResizedExtent({width, height}, p);
+  TENON_ASSIGN_OR_RETURN(const Window w, WindowOf(resized, p));
+  const uint64_t picture = uint64_t{3} * static_cast<uint64_t>(resized.width) * static_cast<uint64_t>(resized.height);
+  const int64_t elements = int64_t{p.color == ColorFormat::kGray ? 1 : 3} * w.full_width * w.full_height;
+  return picture + DTypeBytes(dtype, elements);
+}
+
 Result<Tensor> Prepare(const Picture& picture, const Preprocess& p, DType dtype) {
   TENON_ASSIGN_OR_RETURN(const Picture in, Resized(picture, p));
-  TENON_ASSIGN_OR_RETURN(const Window w, WindowOf(in, p));
+  TENON_ASSIGN_OR_RETURN(const Window w, WindowOf({in.width, in.height}, p));
   const int channels = p.color == ColorFormat::kGray ? 1 : 3;
   const Shape shape =
       p.channels_last ? Shape{1, w.full_height, w.full_width, channels} : Shape{1, channels, w.full_height, w.full_width};

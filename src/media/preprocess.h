@@ -42,6 +42,9 @@ struct Preprocess {
 Result<Preprocess> ParsePreprocess(const std::string& text);
 Result<Preprocess> ReadPreprocess(const std::string& path);
 
+/// Memory that Prepare takes for a picture of width x height; fails where it would for its extents.
+Result<uint64_t> PreparedBytes(int width, int height, const Preprocess& steps, DType dtype);
+
 /// One picture as [1, c, h, w] or [1, h, w, c] of f32, f16 or bf16, or of u8 (rounded, clamped).
 Result<Tensor> Prepare(const Picture& picture, const Preprocess& steps, DType dtype);
 

@@ -1,5 +1,5 @@
-// The server in one process; see tenon/server.h. server.cc: requests, loading, housekeeping. server_devices.cc: groups and
-// memory.
+// The server in one process; see tenon/server.h. server.cc: requests, loading, housekeeping. server_ensembles.cc: models of
+// models. server_devices.cc: groups and memory.
 #ifndef TENON_SERVE_LOCAL_SERVER_H_
 #define TENON_SERVE_LOCAL_SERVER_H_
 
@@ -31,6 +31,7 @@ struct Entry {
   std::string state = "UNAVAILABLE";
   std::string reason;
   std::string stamp;                        // of the files when it was loaded last
+  bool incomplete = false;                  // an ensemble that failed to load: perhaps for want of a model that comes later
   std::shared_ptr<std::mutex> loading = std::make_shared<std::mutex>();   // one load of a model at a time
 };
 
@@ -66,6 +67,13 @@ class LocalServer final : public InferenceServer {
     std::string message;
   };
   Found Find(const std::string& name, const std::string& version) const;
+  std::shared_ptr<InferTicket> Hand(InferRequest request, Found found, std::function<void(InferResponse)> done,
+                                    TimePoint arrival);
+  Result<FoundModel> Settle(const std::string& name, const std::string& path, bool own, ModelConfig* config) const;
+  std::set<std::string> ModelsOf(const std::string& name) const;
+  Status CheckCycle(const std::string& name, const ModelConfig& config) const;
+  ModelOpener OpenerOf(const ModelConfig& config, const Place& place);
+  Status LoadInOrder(std::vector<std::pair<std::string, bool>> wanted);
   std::shared_ptr<Metrics> MetricsOf(const std::string& name, const std::string& version);
   Status ScanFolder();
   Status LoadEntry(const std::string& name, const std::optional<ModelConfig>& config);

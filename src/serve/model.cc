@@ -7,6 +7,7 @@
 #include <future>
 
 #include "base/dtype.h"
+#include "serve/ensemble.h"
 #include "serve/outcome.h"
 #include "serve/warm_up.h"
 
@@ -57,7 +58,7 @@ Model::~Model() {
 
 Status Model::Start(const ModelOpener& open) {
   const int count = InstanceCount();
-  const int share = static_cast<int>(place_.cores.size()) / count;
+  const int share = IsEnsemble() ? 0 : static_cast<int>(place_.cores.size()) / count;
   const int width = config_.threads > 0 ? std::min(config_.threads, share) : share;
   queue_ = std::make_unique<BatchQueue>(QueuePolicy{});
   for (int i = 0; i < count; ++i) {
@@ -84,7 +85,7 @@ Status Model::OpenInstance(Instance& instance, const ModelOpener& open) {
   SessionOptions options;
   options.threads = static_cast<int>(instance.cores.size());
   if (place_.pin) {
-    PinSelf(instance.cores);
+    PinSelf(IsEnsemble() ? place_.cores : instance.cores);
     options.cores = instance.cores;
   }
   options.memory_limit = place_.memory_limit / static_cast<uint64_t>(InstanceCount());
@@ -94,7 +95,7 @@ Status Model::OpenInstance(Instance& instance, const ModelOpener& open) {
   if (session.ok()) {
     instance.session = std::move(session).value();
     if (instances_.size() == 1) SettleBatching();
-    status = WarmUp(*instance.session, signature_, batching_ ? config_ : ModelConfig{});
+    if (!IsEnsemble()) status = WarmUp(*instance.session, signature_, batching_ ? config_ : ModelConfig{});
   } else {
     status = session.status();
   }
@@ -110,8 +111,8 @@ void Model::SettleBatching() {
   signature_.outputs = session.outputs();
   metadata_ = session.metadata();
   const bool configured = config_.max_batch.has_value();
-  if (!configured) config_.max_batch = signature_.LooksBatched() ? kDefaultMaxBatch : 0;
-  batching_ = *config_.max_batch > 1 && signature_.LeadingExtentShared();
+  if (!configured) config_.max_batch = !IsEnsemble() && signature_.LooksBatched() ? kDefaultMaxBatch : 0;
+  batching_ = !IsEnsemble() && *config_.max_batch > 1 && signature_.LeadingExtentShared();
   QueuePolicy policy;
   policy.max_rows = batching_ ? *config_.max_batch : 1;
   if (batching_) policy.preferred = config_.preferred_batch;
@@ -155,6 +156,7 @@ ItemPtr Model::Submit(InferRequest request, std::function<void(InferResponse)> d
   item->priority = std::min(item->priority, config_.priority_levels);
   const std::string key = JoinKey(request.inputs, &item->rows);
   if (batching_ && item->rows <= *config_.max_batch) item->key = key;
+  if (IsEnsemble()) item->rows = 1;   // the leading extent of a file's bytes says nothing
   Status status = signature_.Check(request.inputs);
   if (status.ok()) status = signature_.CheckOutputs(request.outputs);
   item->request = std::move(request);
@@ -308,7 +310,7 @@ void Model::RunBatch(Instance& instance, Batch& batch) {
   Settle(instance, batch, taken, end);
   if (!outputs.ok()) {
     place_.gate->Release(instance.cores);
-    Fail(batch, outputs.status(), times, taken);
+    Fail(instance, batch, outputs.status(), times, taken);
     return;
   }
   std::vector<InferResponse> responses = PartOutputs(batch, *outputs);
@@ -377,12 +379,15 @@ std::vector<InferResponse> Model::PartOutputs(const Batch& batch, const std::vec
   return responses;
 }
 
-void Model::Fail(const Batch& batch, const Status& status, InferTimes times, TimePoint taken) {
+void Model::Fail(const Instance& instance, const Batch& batch, const Status& status, InferTimes times, TimePoint taken) {
   const TimePoint now = Now();
+  const auto* ensemble = dynamic_cast<const EnsembleSession*>(instance.session.get());
   for (const ItemPtr& item : batch.items) {
     Outcome outcome = OutcomeOf(status, now > item->deadline);
+    if (ensemble != nullptr) outcome = ensemble->outcome().value_or(outcome);
     if (item->cancelled) outcome = Outcome::kCancelled;
     InferResponse r = Refusal(*item, outcome, fmt::format("model '{}'; {}", config_.name, status.message()));
+    if (ensemble != nullptr) r.retry_after_s = ensemble->retry_after_s();
     times.queue = Nanoseconds(taken - item->arrival);
     r.times = times;
     Answer(item, std::move(r));

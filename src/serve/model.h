@@ -71,8 +71,14 @@ class Model {
   };
 
   Model(const ModelConfig& config, std::string version, std::string file, const Place& place, std::shared_ptr<Metrics> metrics);
-  // No more instances than cores: their threads never outnumber the cores.
-  int InstanceCount() const { return std::clamp(config_.instances, 1, static_cast<int>(place_.cores.size())); }
+  bool IsEnsemble() const { return !config_.ensemble.empty(); }
+  // No more instances than cores: their threads never outnumber the cores. Those of an ensemble wait for other models, and take
+  // a core for each of their own steps only.
+  int InstanceCount() const {
+    const int cores = static_cast<int>(place_.cores.size());
+    if (IsEnsemble()) return config_.instances > 1 ? config_.instances : 2 * cores;
+    return std::clamp(config_.instances, 1, cores);
+  }
   Status Start(const ModelOpener& open);
   Status OpenInstance(Instance& instance, const ModelOpener& open);
   void SettleBatching();
@@ -81,7 +87,7 @@ class Model {
   void RunApart(Instance& instance, Batch& batch);
   void Settle(Instance& instance, Batch& batch, TimePoint begin, TimePoint end);
   std::vector<InferResponse> PartOutputs(const Batch& batch, const std::vector<HostTensor>& outputs) const;
-  void Fail(const Batch& batch, const Status& status, InferTimes times, TimePoint taken);
+  void Fail(const Instance& instance, const Batch& batch, const Status& status, InferTimes times, TimePoint taken);
   void Answer(const ItemPtr& item, InferResponse response);
   InferResponse Refusal(const Item& item, Outcome outcome, std::string message) const;
   InferResponse Overload(const Item& item, Duration wait, bool full) const;
@@ -102,7 +108,7 @@ class Model {
   mutable std::mutex mutex_;
   std::condition_variable arrived_;
   std::unique_ptr<BatchQueue> queue_;
-  size_t running_ = 0;             // items
+  size_t running_ = 0;  // items
   bool stopping_ = false;
   TimePoint last_run_{};
   bool trim_ = false;

@@ -54,7 +54,9 @@ Result<FoundModel> FindModel(const std::string& path) {
     int64_t version = 0;
     const auto [end, bad] = std::from_chars(name.data(), name.data() + name.size(), version);
     if (entry.is_regular_file(error)) {
-      if (name == "config.pbtxt" || name == "tenon.yaml") Stamp(entry.path(), &found.stamp);
+      if (name != "config.pbtxt" && name != "tenon.yaml") continue;
+      Stamp(entry.path(), &found.stamp);
+      found.has_settings = true;
       continue;
     }
     if (bad != std::errc() || end != name.data() + name.size() || version < 1) continue;
@@ -62,7 +64,7 @@ Result<FoundModel> FindModel(const std::string& path) {
   }
   if (error) return BadInput("'{}'; {}", path, error.message());
   for (const auto& [version, file] : found.versions) Stamp(file, &found.stamp);
-  if (found.versions.empty()) {
+  if (found.versions.empty() && !found.has_settings) {
     return BadInput("'{}'; holds no model; VERSION/model.onnx or VERSION/model.tenon is expected, VERSION a number >= 1", path);
   }
   return found;

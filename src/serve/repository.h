@@ -18,9 +18,10 @@ struct FoundModel {
   std::string folder;                      ///< that may hold settings; empty for a single file
   std::map<int64_t, std::string> versions; ///< file by version
   std::string stamp;                       ///< changes with files, sizes and times
+  bool has_settings = false;               ///< config.pbtxt or tenon.yaml: it may be an ensemble, without a file
 };
 
-/// What lies at `path`: a model file, or a folder with versions. kBadInput when there is no model.
+/// What lies at `path`: a model file, or a folder with versions, or one with settings alone. kBadInput when there is neither.
 Result<FoundModel> FindModel(const std::string& path);
 
 /// Paths of all models in a repository, by name. kBadInput: no such folder.

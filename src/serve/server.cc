@@ -52,6 +52,17 @@ LocalServer::~LocalServer() {
   }
   tick_.notify_all();
   housekeeper_.join();
+  // What ensembles still answer needs the others.
+  std::vector<std::shared_ptr<Model>> ensembles;
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto& [name, entry] : models_) {
+      if (entry.active.ensemble.empty()) continue;
+      for (auto& [version, model] : entry.loaded) ensembles.push_back(std::move(model));
+      entry.loaded.clear();
+    }
+  }
+  ensembles.clear();
   models_.clear();
   retired_.clear();
 }
@@ -98,12 +109,7 @@ Status LocalServer::Start() {
     }
   }
   TENON_RETURN_IF_ERROR(CheckMemory(wanted));
-  Status first;
-  for (const auto& [name, configured] : wanted) {
-    Status status = LoadEntry(name, std::nullopt);
-    // What the caller named must work; what lies in a folder is reported by the index.
-    if (!status.ok() && configured && first.ok()) first = std::move(status);
-  }
+  Status first = LoadInOrder(std::move(wanted));
   started_ = true;
   return first;
 }
@@ -141,6 +147,11 @@ std::shared_ptr<InferTicket> LocalServer::Infer(InferRequest request, std::funct
   const TimePoint arrival = Now();
   Found found = Find(request.model, request.version);
   if (draining_) found = {nullptr, Outcome::kNotReady, "the server is draining"};
+  return Hand(std::move(request), std::move(found), std::move(done), arrival);
+}
+
+std::shared_ptr<InferTicket> LocalServer::Hand(InferRequest request, Found found, std::function<void(InferResponse)> done,
+                                               TimePoint arrival) {
   if (found.model == nullptr) {
     CountRefused(found.outcome == Outcome::kNotFound ? "" : request.model, found.outcome);
     InferResponse refusal;
@@ -178,7 +189,8 @@ Result<std::map<int64_t, std::shared_ptr<Model>>> LocalServer::OpenVersions(cons
   for (int64_t version : versions) {
     TENON_ASSIGN_OR_RETURN(const Place place, PlaceFor(config, versions.size()));
     const std::string text = std::to_string(version);
-    auto model = Model::Load(config, text, found.versions.at(version), options_.open, place, MetricsOf(config.name, text));
+    const ModelOpener open = config.ensemble.empty() ? options_.open : OpenerOf(config, place);
+    auto model = Model::Load(config, text, found.versions.at(version), open, place, MetricsOf(config.name, text));
     if (!model.ok()) return std::move(model).TakeStatus();
     opened[version] = std::move(model).value();
   }
@@ -202,10 +214,9 @@ Status LocalServer::LoadEntry(const std::string& name, const std::optional<Model
   const std::lock_guard one(*loading);
   Status status;
   std::map<int64_t, std::shared_ptr<Model>> fresh;
-  auto found = FindModel(path);
-  if (found.ok() && !override_config && options_.read_config && !found->folder.empty())
-    status = options_.read_config(found->folder, &config);
+  auto found = Settle(name, path, override_config.has_value(), &config);
   if (!found.ok()) status = found.status();
+  if (status.ok()) status = CheckCycle(name, config);
   if (status.ok()) {
     auto opened = OpenVersions(*found, config);
     status = opened.status();
@@ -216,6 +227,7 @@ Status LocalServer::LoadEntry(const std::string& name, const std::optional<Model
     Entry& entry = models_[name];
     if (found.ok()) entry.stamp = found->stamp;
     entry.reason = status.message();
+    entry.incomplete = !status.ok() && !config.ensemble.empty();
     if (status.ok()) {
       entry.loaded.swap(fresh);
       entry.active = config;
@@ -231,6 +243,12 @@ Status LocalServer::Load(const std::string& name, const std::optional<ModelConfi
     return Usage("loading on request; model '{}'; allowed with explicit model control only", name);
   }
   TENON_RETURN_IF_ERROR(ScanFolder());
+  // An ensemble brings its models along.
+  std::vector<std::pair<std::string, bool>> missing;
+  for (const std::string& model : ModelsOf(name)) {
+    if (!ModelReady(model, "")) missing.emplace_back(model, true);
+  }
+  TENON_RETURN_IF_ERROR(LoadInOrder(std::move(missing)));
   return LoadEntry(name, config);
 }
 
@@ -301,7 +319,9 @@ void LocalServer::Poll() {
   std::vector<std::pair<std::string, std::pair<std::string, std::string>>> known;
   {
     const std::shared_lock lock(mutex_);
-    for (const auto& [name, entry] : models_) known.emplace_back(name, std::pair(entry.path, entry.stamp));
+    for (const auto& [name, entry] : models_) {
+      if (!entry.path.empty()) known.emplace_back(name, std::pair(entry.path, entry.incomplete ? "" : entry.stamp));
+    }
   }
   for (const auto& [name, before] : known) {
     const auto found = FindModel(before.first);

@@ -41,9 +41,7 @@ Status LocalServer::CheckMemory(const std::vector<std::pair<std::string, bool>>&
       config = entry.config;
       config.path = entry.path;
     }
-    const auto found = FindModel(config.path);
-    if (!found.ok()) continue;   // loading it will say so
-    if (options_.read_config && !found->folder.empty() && !options_.read_config(found->folder, &config).ok()) continue;
+    if (!Settle(name, config.path, false, &config).ok()) continue;   // loading it will say so
     by_group[config.group].push_back({name, config.memory_limit});
   }
   const std::lock_guard lock(mutex_);

@@ -4,6 +4,7 @@
 
 #include "base/status.h"
 #include "kserve.pb.h"
+#include "serve/steps/step.h"
 #include "server/config_files.h"
 
 namespace tenon::server {
@@ -65,6 +66,57 @@ Status ApplyInstances(const inference::ModelConfig& m, ModelConfig* c) {
   return Status::Ok();
 }
 
+constexpr std::string_view kStepPrefix = "tenon.";   // a model of this name is a built-in step
+
+// Steps have no parameters in Triton's format: those of the ensemble named "KIND.PARAMETER" go to the steps of that kind.
+std::map<std::string, std::string> StepParameters(const inference::ModelConfig& m, const std::string& kind) {
+  std::map<std::string, std::string> parameters;
+  for (const auto& [key, value] : m.parameters()) {
+    if (key.size() > kind.size() && key.starts_with(kind) && key[kind.size()] == '.')
+      parameters[key.substr(kind.size() + 1)] = value.string_value();
+  }
+  return parameters;
+}
+
+Status ApplyEnsemble(const inference::ModelConfig& m, ModelConfig* c) {
+  for (const auto& step : m.ensemble_scheduling().step()) {
+    EnsemblePart part;
+    if (step.model_name().starts_with(kStepPrefix)) {
+      part.step = step.model_name().substr(kStepPrefix.size());
+      part.parameters = StepParameters(m, part.step);
+    } else {
+      part.model = step.model_name();
+      if (part.model.empty()) return BadInput("ensemble_scheduling; a step without model_name");
+    }
+    if (step.model_version() > 0) part.version = std::to_string(step.model_version());
+    part.inputs.insert(step.input_map().begin(), step.input_map().end());
+    part.outputs.insert(step.output_map().begin(), step.output_map().end());
+    c->ensemble.parts.push_back(std::move(part));
+  }
+  for (const auto& output : m.output()) c->ensemble.outputs.push_back(output.name());
+  return Status::Ok();
+}
+
+// platform "tenon_step": a built-in step as a model of its own, with its own names of inputs and outputs.
+Status ApplyStep(const inference::ModelConfig& m, ModelConfig* c) {
+  EnsemblePart part;
+  for (const auto& [key, value] : m.parameters()) part.parameters[key] = value.string_value();
+  part.step = part.parameters["step"];
+  part.parameters.erase("step");
+  const serve::StepKind* kind = serve::FindStepKind(part.step);
+  if (kind == nullptr) return BadInput("parameters; step is '{}'; allowed: {}", part.step, serve::StepKindNames());
+  for (const serve::Port& p : kind->inputs) {
+    if (!p.optional) part.inputs[std::string(p.name)] = p.name;
+  }
+  for (const serve::Port& p : kind->outputs) {
+    const std::string name(p.name);
+    // A value that comes in cannot come out under the same name.
+    part.outputs[name] = part.inputs.count(name) > 0 ? name + "_out" : name;
+  }
+  c->ensemble.parts.push_back(std::move(part));
+  return Status::Ok();
+}
+
 }  // namespace
 
 Status ParsePbtxt(const std::string& text, ModelConfig* config) {
@@ -86,6 +138,11 @@ Status ParsePbtxt(const std::string& text, ModelConfig* config) {
   TENON_RETURN_IF_ERROR(ApplyVersions(m.version_policy(), config));
   TENON_RETURN_IF_ERROR(ApplyInstances(m, config));
   for (const auto& [key, value] : m.parameters()) config->parameters[key] = value.string_value();
+  if (m.has_ensemble_scheduling()) TENON_RETURN_IF_ERROR(ApplyEnsemble(m, config));
+  if (m.platform() == "ensemble" && config->ensemble.empty())
+    return BadInput("platform ensemble; ensemble_scheduling has no step");
+  if (m.platform() == "tenon_step") TENON_RETURN_IF_ERROR(ApplyStep(m, config));
+  if (!config->ensemble.empty()) config->max_batch = 0;   // its requests do not join; those to its models do
   return Status::Ok();
 }
 

@@ -68,6 +68,30 @@ Status Size(const YAML::Node& node, const std::string& key, uint64_t* out) {
   return Status::Ok();
 }
 
+Status Texts(const YAML::Node& node, const std::string& key, std::vector<std::string>* out) {
+  if (!node.IsSequence()) return BadInput("{}; {}: a list of names is expected", Where(node), key);
+  out->clear();
+  for (const YAML::Node& item : node) {
+    out->emplace_back();
+    TENON_RETURN_IF_ERROR(Text(item, key, &out->back()));
+  }
+  return Status::Ok();
+}
+
+// "key: value" of any keys; values that are no text stay YAML.
+Status Pairs(const YAML::Node& node, const std::string& key, bool texts, std::map<std::string, std::string>* out) {
+  if (!node.IsMap()) return BadInput("{}; {}: \"name: value\" is expected", Where(node), key);
+  out->clear();
+  for (const auto& item : node) {
+    const YAML::Node& value = item.second;
+    if (!item.first.IsScalar() || (texts && !value.IsScalar())) return BadInput("{}; {}: names are expected", Where(node), key);
+    YAML::Emitter flow;
+    flow << YAML::Flow << value;
+    (*out)[item.first.Scalar()] = value.IsScalar() ? value.Scalar() : flow.c_str();
+  }
+  return Status::Ok();
+}
+
 using Setters = std::map<std::string, std::function<Status(const YAML::Node&, const std::string&)>>;
 
 Status ApplyAll(const YAML::Node& node, const Setters& setters) {
@@ -82,6 +106,29 @@ Status ApplyAll(const YAML::Node& node, const Setters& setters) {
       return BadInput("{}; unknown key '{}'; allowed: {}", Where(key_node), key, allowed);
     }
     TENON_RETURN_IF_ERROR(setter->second(item.second, key));
+  }
+  return Status::Ok();
+}
+
+Status ApplyEnsemble(const YAML::Node& node, const std::string& key, Ensemble* ensemble) {
+  if (!node.IsSequence()) return BadInput("{}; {}: a list of models and steps is expected", Where(node), key);
+  ensemble->parts.clear();
+  for (const YAML::Node& item : node) {
+    EnsemblePart part;
+    const auto text = [](std::string* out) {
+      return [out](const YAML::Node& n, const std::string& k) { return Text(n, k, out); };
+    };
+    const auto pairs = [](std::map<std::string, std::string>* out, bool texts) {
+      return [out, texts](const YAML::Node& n, const std::string& k) { return Pairs(n, k, texts, out); };
+    };
+    TENON_RETURN_IF_ERROR(ApplyAll(item, {{"model", text(&part.model)},
+                                          {"version", text(&part.version)},
+                                          {"step", text(&part.step)},
+                                          {"inputs", pairs(&part.inputs, true)},
+                                          {"outputs", pairs(&part.outputs, true)},
+                                          {"parameters", pairs(&part.parameters, false)}}));
+    if (part.model.empty() == part.step.empty()) return BadInput("{}; 'model' or 'step' is expected", Where(item));
+    ensemble->parts.push_back(std::move(part));
   }
   return Status::Ok();
 }
@@ -126,6 +173,8 @@ Status ApplyModel(const YAML::Node& node, ModelConfig* c) {
        {"latest", number(&c->versions_latest, 0, 1000)},
        {"versions", [c](const YAML::Node& n, const std::string& key) { return Numbers(n, key, int64_t{1} << 62, &c->versions); }},
        {"memory_limit", [c](const YAML::Node& n, const std::string& key) { return Size(n, key, &c->memory_limit); }},
+       {"ensemble", [c](const YAML::Node& n, const std::string& key) { return ApplyEnsemble(n, key, &c->ensemble); }},
+       {"outputs", [c](const YAML::Node& n, const std::string& key) { return Texts(n, key, &c->ensemble.outputs); }},
        {"preprocess", [c](const YAML::Node& n, const std::string&) {
           c->parameters["preprocess"] = YAML::Dump(n);
           return Status::Ok();
@@ -182,7 +231,8 @@ Result<ServerFile> ParseServerYaml(const std::string& text, const ModelConfig& d
                 for (const YAML::Node& item : n) {
                   ModelConfig config = defaults;
                   TENON_RETURN_IF_ERROR(ApplyModel(item, &config));
-                  if (config.path.empty()) return BadInput("{}; a model needs a path", Where(item));
+                  if (config.path.empty() && config.ensemble.empty()) return BadInput("{}; a model needs a path", Where(item));
+                  if (config.path.empty() && config.name.empty()) return BadInput("{}; an ensemble needs a name", Where(item));
                   file.models.push_back(std::move(config));
                 }
                 return Status::Ok();
@@ -209,6 +259,13 @@ Status ReadModelConfig(const std::string& folder, ModelConfig* config) {
     }
     config->name = own_name;
     config->path = own_path;
+    // Files of steps lie beside the settings.
+    for (EnsemblePart& part : config->ensemble.parts) {
+      for (const char* file : {"labels", "characters"}) {
+        const auto it = part.parameters.find(file);
+        if (it != part.parameters.end()) it->second = (std::filesystem::path(folder) / it->second).string();
+      }
+    }
     return Status::Ok();
   }
   return Status::Ok();

@@ -91,10 +91,18 @@ std::string ConfigType(DType type) {
   return type == DType::kString ? "TYPE_STRING" : "TYPE_" + std::string(DatatypeName(type));
 }
 
+const char* PlatformOf(const ModelConfig& config) {
+  return config.ensemble.empty() ? kPlatform : "ensemble";
+}
+
+std::string PartName(const EnsemblePart& part) {
+  return part.model.empty() ? "tenon." + part.step : part.model;
+}
+
 std::string MetadataJson(const ModelDescription& m) {
   return Text({{"name", m.name},
                {"versions", m.versions},
-               {"platform", kPlatform},
+               {"platform", PlatformOf(m.config)},
                {"inputs", Tensors(m.inputs)},
                {"outputs", Tensors(m.outputs)}});
 }
@@ -102,8 +110,8 @@ std::string MetadataJson(const ModelDescription& m) {
 std::string ConfigJson(const ModelDescription& m) {
   const ModelConfig& c = m.config;
   Json json = {{"name", m.name},
-               {"platform", kPlatform},
-               {"backend", kPlatform},
+               {"platform", PlatformOf(c)},
+               {"backend", c.ensemble.empty() ? kPlatform : ""},
                {"version_policy", {{"latest", {{"num_versions", c.versions_latest}}}}},
                {"max_batch_size", c.max_batch.value_or(0)},
                {"input", ConfigTensors(m, m.inputs)},
@@ -121,6 +129,14 @@ std::string ConfigJson(const ModelDescription& m) {
                                  {{"default_timeout_microseconds", c.default_timeout.count()},
                                   {"allow_timeout_override", c.allow_timeout_override},
                                   {"max_queue_size", c.max_queue}}}};
+  }
+  if (!c.ensemble.empty()) {
+    Json steps = Json::array();
+    for (const EnsemblePart& part : c.ensemble.parts) {
+      steps.push_back(
+          {{"model_name", PartName(part)}, {"model_version", -1}, {"input_map", part.inputs}, {"output_map", part.outputs}});
+    }
+    json["ensemble_scheduling"] = {{"step", steps}};
   }
   for (const auto& [key, value] : c.parameters) json["parameters"][key] = {{"string_value", value}};
   return Text(json);

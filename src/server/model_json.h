@@ -11,6 +11,10 @@
 namespace tenon::server {
 
 inline constexpr const char* kPlatform = "tenon";
+/// "ensemble" for one.
+const char* PlatformOf(const ModelConfig& config);
+/// A part as the protocol names it: its model, or "tenon.STEP".
+std::string PartName(const EnsemblePart& part);
 /// What the server reports to speak beyond the core protocol.
 const std::vector<std::string>& Extensions();
 

@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <set>
 
 #include "base/dtype.h"
 #include "media/decode.h"
@@ -20,13 +21,26 @@ using Json = nlohmann::json;
 constexpr size_t kMaxJson = 16 << 20;
 constexpr int kMaxDepth = 16;
 
-// The model named, or the only one there is.
+// Models that ensembles ask: people want the whole.
+std::set<std::string> PartsOfEnsembles(const InferenceServer& models, const std::vector<ModelState>& index) {
+  std::set<std::string> parts;
+  for (const ModelState& m : index) {
+    const auto model = m.state == "READY" ? models.Describe(m.name) : Result<ModelDescription>(Usage("not ready"));
+    if (!model.ok()) continue;
+    for (const EnsemblePart& part : model->config.ensemble.parts) parts.insert(part.model);
+  }
+  return parts;
+}
+
+// The model named, or the only one there is that is no part of another.
 Result<ModelDescription> ModelOf(const Call& call) {
   if (!call.args.empty()) return call.context.models.Describe(call.args[0]);
   std::string names, only;
   int count = 0;
-  for (const ModelState& m : call.context.models.Index()) {
-    if (m.state != "READY" || m.name == only) continue;
+  const std::vector<ModelState> index = call.context.models.Index();
+  const std::set<std::string> parts = PartsOfEnsembles(call.context.models, index);
+  for (const ModelState& m : index) {
+    if (m.state != "READY" || m.name == only || parts.count(m.name) > 0) continue;
     ++count;
     only = m.name;
     names += (names.empty() ? "" : ", ") + m.name;
@@ -147,8 +161,20 @@ Result<media::Preprocess> StepsOf(const ModelDescription& model, const TensorInf
 Result<std::vector<HostTensor>> ReadPictureInput(const Call& call, const ModelDescription& model) {
   if (model.inputs.size() != 1) return Usage("the model takes {} inputs; a picture is one", model.inputs.size());
   const std::string& body = call.request->body;
+  const TensorInfo& input = model.inputs[0];
+  if (input.dtype == DType::kU8 && input.has_rank && input.dims.size() == 1) {   // it decodes the file itself
+    HostTensor file;
+    file.name = input.name;
+    file.dtype = DType::kU8;
+    file.shape = {static_cast<int64_t>(body.size())};
+    file.data = body.data();
+    file.bytes = body.size();
+    file.owner = call.request;
+    return std::vector<HostTensor>{std::move(file)};
+  }
+  constexpr int64_t kMostPixels = 40000000;
   TENON_ASSIGN_OR_RETURN(const Picture picture,
-                         media::DecodePicture({reinterpret_cast<const uint8_t*>(body.data()), body.size()}));
+                         media::DecodePicture({reinterpret_cast<const uint8_t*>(body.data()), body.size()}, kMostPixels));
   TENON_ASSIGN_OR_RETURN(const media::Preprocess steps, StepsOf(model, model.inputs[0], picture));
   TENON_ASSIGN_OR_RETURN(const Tensor prepared, media::Prepare(picture, steps, model.inputs[0].dtype));
   HostTensor t;

@@ -215,7 +215,7 @@ Status ToMessage(const InferCall& call, InferResponse response, const SharedMemo
 void ToMessage(const ModelDescription& model, inference::ModelMetadataResponse* message) {
   message->set_name(model.name);
   for (const std::string& v : model.versions) message->add_versions(v);
-  message->set_platform(kPlatform);
+  message->set_platform(PlatformOf(model.config));
   AddMetadata(model.inputs, message->mutable_inputs());
   AddMetadata(model.outputs, message->mutable_outputs());
 }
@@ -223,8 +223,15 @@ void ToMessage(const ModelDescription& model, inference::ModelMetadataResponse* 
 void ToMessage(const ModelDescription& model, inference::ModelConfig* message) {
   const ModelConfig& c = model.config;
   message->set_name(model.name);
-  message->set_platform(kPlatform);
-  message->set_backend(kPlatform);
+  message->set_platform(PlatformOf(c));
+  if (c.ensemble.empty()) message->set_backend(kPlatform);
+  for (const EnsemblePart& part : c.ensemble.parts) {
+    auto* step = message->mutable_ensemble_scheduling()->add_step();
+    step->set_model_name(PartName(part));
+    step->set_model_version(-1);
+    step->mutable_input_map()->insert(part.inputs.begin(), part.inputs.end());
+    step->mutable_output_map()->insert(part.outputs.begin(), part.outputs.end());
+  }
   message->set_max_batch_size(c.max_batch.value_or(0));
   AddConfig(model, model.inputs, message->mutable_input());
   AddConfig(model, model.outputs, message->mutable_output());
