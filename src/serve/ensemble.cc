@@ -12,8 +12,8 @@ namespace tenon::serve {
 namespace {
 
 constexpr uint64_t kDefaultLimit = uint64_t{1} << 30;
-constexpr size_t kMostAtOnce = 8;                         // requests of one part to its model, so that no queue is filled by one client
-constexpr std::chrono::milliseconds kLook{5};             // how late a cancelled request may notice
+constexpr size_t kMostAtOnce = 8;  // requests of one part to its model, so that no queue is filled by one client
+constexpr std::chrono::milliseconds kLook{5};  // how late a cancelled request may notice
 
 using Clock = std::chrono::steady_clock;
 
@@ -78,7 +78,12 @@ class Run {
  public:
   Run(const EnsemblePlan& plan, const EnsembleServices& services, const std::vector<int>& cores, const RunOptions& options,
       uint64_t limit)
-      : plan_(plan), services_(services), cores_(cores), options_(options), values_(plan.values.size()), ready_(plan.values.size()),
+      : plan_(plan),
+        services_(services),
+        cores_(cores),
+        options_(options),
+        values_(plan.values.size()),
+        ready_(plan.values.size()),
         states_(plan.parts.size()) {
     context_.bytes_left = limit;
     context_.poll = [this] { return Poll(); };
@@ -86,7 +91,8 @@ class Run {
 
   Result<std::vector<HostTensor>> Go(const std::vector<HostTensor>& inputs) {
     for (size_t i = 0; i < plan_.inputs.size(); ++i) {
-      const auto it = std::find_if(inputs.begin(), inputs.end(), [&](const HostTensor& t) { return t.name == plan_.inputs[i].name; });
+      const auto it =
+          std::find_if(inputs.begin(), inputs.end(), [&](const HostTensor& t) { return t.name == plan_.inputs[i].name; });
       if (it == inputs.end()) return Usage("input '{}' is missing", plan_.inputs[i].name);
       Set(plan_.input_values[i], *it);
     }
@@ -116,11 +122,11 @@ class Run {
  private:
   struct State {
     bool started = false;
-    bool list = false;        // one request for each element of a list
-    size_t total = 0;         // requests
+    bool list = false;  // one request for each element of a list
+    size_t total = 0;  // requests
     size_t sent = 0;
     size_t answered = 0;
-    std::vector<std::vector<HostTensor>> results;   // by request
+    std::vector<std::vector<HostTensor>> results;  // by request
     std::vector<std::shared_ptr<InferTicket>> tickets;
   };
 
@@ -152,7 +158,7 @@ class Run {
         state.started = true;
         Status status = part.model.empty() ? RunStep(part) : StartModel(i);
         if (!status.ok()) return std::move(status).Within(part.name);
-        again = again || state.total == 0;   // its values are there
+        again = again || state.total == 0;  // its values are there
       }
     }
     return Status::Ok();
@@ -168,7 +174,8 @@ class Run {
       }
       const HostTensor& t = values_[p.value];
       for (const HostTensor& e : AsList(t)) {
-        const bool fits = p.dtype == DType::kUndefined || e.dtype == p.dtype || (p.dtype == DType::kU8 && e.dtype == DType::kString);
+        const bool fits =
+            p.dtype == DType::kUndefined || e.dtype == p.dtype || (p.dtype == DType::kU8 && e.dtype == DType::kString);
         if (!fits) return Usage("input '{}' has another type than it takes", p.name);
       }
       inputs.push_back(t);
@@ -311,7 +318,7 @@ class LocalEnsemble final : public EnsembleSession {
   Status CarryState(const std::string&, const std::string&) override { return None(); }
   void ResetState() override {}
   void Trim() override {}
-  MemoryReport memory() const override { return {}; }   // values live during a run only
+  MemoryReport memory() const override { return {}; }  // values live during a run only
   std::vector<KernelReport> kernels() const override { return {}; }
   int threads() const override { return 1; }
 

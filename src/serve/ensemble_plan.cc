@@ -47,7 +47,8 @@ class Planner {
   }
 
   // `wired`: what the part names; each name must be one of `ports`.
-  static Status CheckNames(const std::map<std::string, std::string>& wired, const std::vector<PartPort>& ports, const char* what) {
+  static Status CheckNames(const std::map<std::string, std::string>& wired, const std::vector<PartPort>& ports,
+                           const char* what) {
     for (const auto& [name, value] : wired) {
       if (std::any_of(ports.begin(), ports.end(), [&, n = name](const PartPort& p) { return p.name == n; })) continue;
       std::string allowed;
@@ -57,8 +58,8 @@ class Planner {
     return Status::Ok();
   }
 
-  Status Wire(const EnsemblePart& part, PlannedPart planned, const std::vector<TensorInfo>& in, const std::vector<TensorInfo>& out,
-              const std::vector<bool>& optional) {
+  Status Wire(const EnsemblePart& part, PlannedPart planned, const std::vector<TensorInfo>& in,
+              const std::vector<TensorInfo>& out, const std::vector<bool>& optional) {
     planned.name = Name(part);
     TENON_RETURN_IF_ERROR(CheckNames(part.inputs, planned.inputs, "input"));
     TENON_RETURN_IF_ERROR(CheckNames(part.outputs, planned.outputs, "output"));
@@ -154,7 +155,8 @@ class Planner {
       for (const PartPort& port : part.inputs) {
         if (port.value == SIZE_MAX) continue;
         const Value& value = values_[port.value];
-        const bool fits = port.dtype == DType::kUndefined || value.info.dtype == DType::kUndefined || port.dtype == value.info.dtype;
+        const bool fits =
+            port.dtype == DType::kUndefined || value.info.dtype == DType::kUndefined || port.dtype == value.info.dtype;
         if (!fits) {
           return BadInput("{}; input '{}' is {}; value '{}' is {}", part.name, port.name, DTypeName(port.dtype), value.info.name,
                           DTypeName(value.info.dtype));
@@ -178,7 +180,8 @@ class Planner {
         for (const PartPort& p : part.inputs) {
           if (p.value == SIZE_MAX || !values_[p.value].list) continue;
           if (part.model.empty() && !p.list)
-            return BadInput("{}; input '{}' takes one tensor; value '{}' is a list", part.name, p.name, values_[p.value].info.name);
+            return BadInput("{}; input '{}' takes one tensor; value '{}' is a list", part.name, p.name,
+                            values_[p.value].info.name);
           list = true;
         }
         for (const PartPort& p : part.outputs) {

@@ -70,7 +70,9 @@ struct Around {
 
   EnsembleServices Services() {
     EnsembleServices s;
-    s.infer = [this](InferRequest request, std::function<void(InferResponse)> done) { return Infer(std::move(request), std::move(done)); };
+    s.infer = [this](InferRequest request, std::function<void(InferResponse)> done) {
+      return Infer(std::move(request), std::move(done));
+    };
     s.describe = Describe;
     s.gate = std::make_shared<CoreGate>();
     return s;
@@ -135,7 +137,8 @@ TEST(Ensemble, PartsRunInTheOrderOfTheirValues) {
 }
 
 std::vector<HostTensor> PageWithBoxes(int64_t n) {
-  std::vector<HostTensor> inputs = {Tensor("page", DType::kU8, {4, 4, 3}, 48), Tensor("boxes", DType::kF32, {n, 4, 2}, static_cast<size_t>(n) * 32)};
+  std::vector<HostTensor> inputs = {Tensor("page", DType::kU8, {4, 4, 3}, 48),
+                                    Tensor("boxes", DType::kF32, {n, 4, 2}, static_cast<size_t>(n) * 32)};
   return inputs;
 }
 
@@ -160,8 +163,9 @@ TEST(Ensemble, AListIsOneRequestForEachElement) {
 TEST(Ensemble, AFailureOfAPartIsTheAnswer) {
   Around around;
   const auto session = Make(around, {Model("busy", "a", "b")});
-  for (const auto& [said, heard] : {std::pair(Outcome::kOverload, Outcome::kOverload), std::pair(Outcome::kNotFound, Outcome::kNotReady),
-                                    std::pair(Outcome::kBadRequest, Outcome::kBadRequest)}) {
+  for (const auto& [said, heard] :
+       {std::pair(Outcome::kOverload, Outcome::kOverload), std::pair(Outcome::kNotFound, Outcome::kNotReady),
+        std::pair(Outcome::kBadRequest, Outcome::kBadRequest)}) {
     around.outcome = [said = said](const InferRequest&) { return said; };
     const auto out = session->Run({Tensor("a", DType::kF32, {1}, 4)}, {});
     EXPECT_FALSE(out.ok());

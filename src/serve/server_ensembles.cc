@@ -50,9 +50,8 @@ Status LocalServer::LoadInOrder(std::vector<std::pair<std::string, bool>> wanted
   for (const auto& [name, configured] : wanted) needs[name] = ModelsOf(name);
   while (!wanted.empty()) {
     const auto waits = [&](const auto& w) {
-      return std::any_of(wanted.begin(), wanted.end(), [&](const auto& other) {
-        return other.first != w.first && needs[w.first].count(other.first) > 0;
-      });
+      return std::any_of(wanted.begin(), wanted.end(),
+                         [&](const auto& other) { return other.first != w.first && needs[w.first].count(other.first) > 0; });
     };
     // In a circle nobody is first: loading will say so.
     auto next = std::find_if_not(wanted.begin(), wanted.end(), waits);
@@ -86,7 +85,7 @@ Status LocalServer::CheckCycle(const std::string& name, const ModelConfig& confi
 ModelOpener LocalServer::OpenerOf(const ModelConfig& config, const Place& place) {
   const auto turn = std::make_shared<std::atomic<size_t>>(0);
   return [this, ensemble = config.ensemble, place, turn](const std::string&,
-                                                        const SessionOptions& options) -> Result<std::unique_ptr<Session>> {
+                                                         const SessionOptions& options) -> Result<std::unique_ptr<Session>> {
     EnsembleServices services;
     services.infer = [this](InferRequest request, std::function<void(InferResponse)> done) {
       Found found = Find(request.model, request.version);   // also while draining: these are parts of requests taken before

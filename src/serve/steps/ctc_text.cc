@@ -29,18 +29,20 @@ class CtcTextStep final : public Step {
 }  // namespace
 
 const StepKind& Kind_ctc_text() {
-  static const StepKind kKind = {"ctc_text",
-                                 {{"probabilities", DType::kF32, "rows,steps,classes", true}, {"order", DType::kI64, "n", false, true}},
-                                 {{"text", DType::kString, "n"}, {"scores", DType::kF32, "n"}},
-                                 [](Parameters& p) -> Result<std::unique_ptr<Step>> {
-                                   std::string list;
-                                   for (const std::string& line : p.Lines("characters")) list += line + "\n";
-                                   if (list.empty()) list = p.Metadata("character");
-                                   if (list.empty())
-                                     return BadInput("no characters; 'characters: FILE', or 'model: NAME' of one whose metadata has "
-                                                     "'character', is expected");
-                                   return NewStep<CtcTextStep>(CtcCharacters(list));
-                                 }};
+  static const StepKind kKind = {
+      "ctc_text",
+      {{"probabilities", DType::kF32, "rows,steps,classes", true}, {"order", DType::kI64, "n", false, true}},
+      {{"text", DType::kString, "n"}, {"scores", DType::kF32, "n"}},
+      [](Parameters& p) -> Result<std::unique_ptr<Step>> {
+        std::string list;
+        for (const std::string& line : p.Lines("characters")) list += line + "\n";
+        if (list.empty()) list = p.Metadata("character");
+        if (list.empty())
+          return BadInput(
+              "no characters; 'characters: FILE', or 'model: NAME' of one whose metadata has "
+              "'character', is expected");
+        return NewStep<CtcTextStep>(CtcCharacters(list));
+      }};
   return kKind;
 }
 

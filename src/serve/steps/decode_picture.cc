@@ -16,7 +16,8 @@ class DecodePictureStep final : public Step {
     std::span<const uint8_t> bytes(Data<uint8_t>(t), t.dtype == DType::kU8 ? t.bytes : 0);
     if (t.dtype == DType::kString) bytes = {reinterpret_cast<const uint8_t*>(t.strings[0].data()), t.strings[0].size()};
     constexpr int64_t kBytesPerPixel = 8;   // the decoder's frame and ours
-    const auto most = std::min(most_pixels_, static_cast<int64_t>(std::min<uint64_t>(context.bytes_left, INT64_MAX)) / kBytesPerPixel);
+    const auto most =
+        std::min(most_pixels_, static_cast<int64_t>(std::min<uint64_t>(context.bytes_left, INT64_MAX)) / kBytesPerPixel);
     TENON_ASSIGN_OR_RETURN(Picture picture, media::DecodePicture(bytes, most));
     TENON_ASSIGN_OR_RETURN(HostTensor pixels, FromPicture(std::move(picture), context));
     return std::vector<HostTensor>{std::move(pixels)};

@@ -37,9 +37,8 @@ class NmsStep final : public Step {
     for (const Candidate& c : all) {
       if (kept.size() == most_) break;
       TENON_RETURN_IF_ERROR(context.poll());
-      const bool covered = std::any_of(kept.begin(), kept.end(), [&](const Candidate& k) {
-        return k.label == c.label && Overlap(k, c) > overlap_;
-      });
+      const bool covered = std::any_of(kept.begin(), kept.end(),
+                                       [&](const Candidate& k) { return k.label == c.label && Overlap(k, c) > overlap_; });
       if (!covered) kept.push_back(c);
     }
     const auto m = static_cast<int64_t>(kept.size());
@@ -83,15 +82,15 @@ class NmsStep final : public Step {
 }  // namespace
 
 const StepKind& Kind_nms() {
-  static const StepKind kKind = {
-      "nms",
-      {{"boxes", DType::kF32, "candidates,4"}, {"scores", DType::kF32, "candidates,classes"}},
-      {{"boxes", DType::kF32, "n,4"}, {"scores", DType::kF32, "n"}, {"labels", DType::kI64, "n"}},
-      [](Parameters& p) -> Result<std::unique_ptr<Step>> {
-        const auto overlap = static_cast<float>(p.Number("overlap", 0.45, 0, 1));
-        const auto threshold = static_cast<float>(p.Number("threshold", 0.25, 0, 1));
-        return NewStep<NmsStep>(overlap, threshold, p.Integer("most", 300, 1, 10000), p.Flag("centered", false));
-      }};
+  static const StepKind kKind = {"nms",
+                                 {{"boxes", DType::kF32, "candidates,4"}, {"scores", DType::kF32, "candidates,classes"}},
+                                 {{"boxes", DType::kF32, "n,4"}, {"scores", DType::kF32, "n"}, {"labels", DType::kI64, "n"}},
+                                 [](Parameters& p) -> Result<std::unique_ptr<Step>> {
+                                   const auto overlap = static_cast<float>(p.Number("overlap", 0.45, 0, 1));
+                                   const auto threshold = static_cast<float>(p.Number("threshold", 0.25, 0, 1));
+                                   return NewStep<NmsStep>(overlap, threshold, p.Integer("most", 300, 1, 10000),
+                                                           p.Flag("centered", false));
+                                 }};
   return kKind;
 }
 

@@ -1,7 +1,7 @@
 #include "serve/steps/step.h"
 
-#include <array>
 #include <fmt/ranges.h>
+#include <array>
 
 #include "base/dtype.h"
 

@@ -34,7 +34,8 @@ HostTensor Floats(std::vector<int64_t> shape, std::vector<float> values) {
   return Of<float>(DType::kF32, std::move(shape), std::move(values));
 }
 HostTensor Page(int width, int height, uint8_t level = 0) {
-  return Of<uint8_t>(DType::kU8, {height, width, 3}, std::vector<uint8_t>(static_cast<size_t>(width) * static_cast<size_t>(height) * 3, level));
+  return Of<uint8_t>(DType::kU8, {height, width, 3},
+                     std::vector<uint8_t>(static_cast<size_t>(width) * static_cast<size_t>(height) * 3, level));
 }
 
 std::vector<HostTensor> Go(const Step& step, const std::vector<HostTensor>& inputs) {
@@ -53,8 +54,8 @@ std::vector<float> ToFloats(const HostTensor& t) {
 }
 
 TEST(Steps, ParametersAreChecked) {
-  for (const Values& wrong : {Values{{"grow", "fast"}}, Values{{"threshold", "2"}}, Values{{"most", "1.5"}}, Values{{"colour", "red"}},
-                              Values{{"dilate", "yes"}}, Values{{"threshold", "nan"}}}) {
+  for (const Values& wrong : {Values{{"grow", "fast"}}, Values{{"threshold", "2"}}, Values{{"most", "1.5"}},
+                              Values{{"colour", "red"}}, Values{{"dilate", "yes"}}, Values{{"threshold", "nan"}}}) {
     EXPECT_EQ(MakeStep(*FindStepKind("text_boxes"), wrong, {}).status().code(), Code::kBadInput) << wrong.begin()->first;
   }
   EXPECT_EQ(MakeStep(*FindStepKind("ctc_text"), {}, {}).status().code(), Code::kBadInput);
@@ -67,7 +68,8 @@ TEST(Steps, HostilePicturesAreRefused) {
   EXPECT_EQ(CodeOf(*decode, {Of<uint8_t>(DType::kU8, {4}, {1, 2, 3, 4})}), Code::kBadInput);
   EXPECT_EQ(CodeOf(*decode, {Of<uint8_t>(DType::kU8, {0}, {})}), Code::kBadInput);
   // A PNG file that says it is 65535 x 65535.
-  std::vector<uint8_t> png = {0x89, 'P', 'N', 'G', 13, 10, 26, 10, 0, 0, 0, 13, 'I', 'H', 'D', 'R', 0, 0, 255, 255, 0, 0, 255, 255, 8, 2, 0, 0, 0};
+  std::vector<uint8_t> png = {0x89, 'P', 'N', 'G', 13,  10, 26, 10,  0,   0, 0, 13, 'I', 'H', 'D',
+                              'R',  0,   0,   255, 255, 0,  0,  255, 255, 8, 2, 0,  0,   0};
   EXPECT_EQ(CodeOf(*decode, {Of<uint8_t>(DType::kU8, {29}, png)}), Code::kResourceLimit);
   const auto page = Make("text_page");
   EXPECT_EQ(CodeOf(*page, {Page(5000, 3)}), Code::kUsage);
@@ -189,7 +191,9 @@ TEST(Steps, TurnsThoseThatAreSurelyUpsideDown) {
 TEST(Steps, CtcReads) {
   const auto step = Make("ctc_text", {}, {{"character", "a\nb"}});
   const float hi = 0.8f, lo = 0.05f;
-  const auto row = [&](int c) { return std::vector<float>{c == 0 ? hi : lo, c == 1 ? hi : lo, c == 2 ? hi : lo, c == 3 ? hi : lo}; };
+  const auto row = [&](int c) {
+    return std::vector<float>{c == 0 ? hi : lo, c == 1 ? hi : lo, c == 2 ? hi : lo, c == 3 ? hi : lo};
+  };
   std::vector<float> p;
   for (int c : {1, 1, 0, 1, 3, 2}) {
     const auto r = row(c);
@@ -202,8 +206,8 @@ TEST(Steps, CtcReads) {
 
 TEST(Steps, LinesGoBackToThePicture) {
   const auto out = Go(*Make("text_lines"), {FromStrings({"yes", "no"}), Floats({2}, {0.9f, 0.1f}),
-                                             Floats({2, 4, 2}, {10, 30, 20, 30, 20, 40, 10, 40, 0, 0, 1, 0, 1, 1, 0, 1}),
-                                             Floats({5}, {2, 2, 25, 30, 100})});
+                                            Floats({2, 4, 2}, {10, 30, 20, 30, 20, 40, 10, 40, 0, 0, 1, 0, 1, 1, 0, 1}),
+                                            Floats({5}, {2, 2, 25, 30, 100})});
   EXPECT_EQ(out[0].strings, std::vector<std::string>{"yes"});
   EXPECT_EQ(ToFloats(out[1]), (std::vector<float>{20, 10, 30, 10, 30, 30, 20, 30}));
 }

@@ -34,12 +34,14 @@ class TextBatchesStep final : public Step {
       const size_t end = std::min(begin + rows_, order.size());
       const double widest = height_ * Ratio(view(order[end - 1]));
       const int columns = static_cast<int>(std::clamp<double>(widest, least_width_, most_width_));
-      TENON_ASSIGN_OR_RETURN(HostTensor x, NewTensor(DType::kF32, {static_cast<int64_t>(end - begin), 3, height_, columns}, context));
+      TENON_ASSIGN_OR_RETURN(HostTensor x,
+                             NewTensor(DType::kF32, {static_cast<int64_t>(end - begin), 3, height_, columns}, context));
       float* to = MutableData<float>(x);
       for (size_t i = begin; i < end; ++i, to += int64_t{3} * height_ * columns) {
         TENON_RETURN_IF_ERROR(context.poll());
         const double width = std::ceil(height_ * Ratio(view(order[i])));
-        WriteBgr(media::ResizeLinear(view(order[i]), static_cast<int>(std::clamp<double>(width, 1, columns)), height_), columns, to);
+        WriteBgr(media::ResizeLinear(view(order[i]), static_cast<int>(std::clamp<double>(width, 1, columns)), height_), columns,
+                 to);
       }
       batches.push_back(std::move(x));
     }

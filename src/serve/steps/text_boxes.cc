@@ -140,7 +140,7 @@ const StepKind& Kind_text_boxes() {
                                    const double grow = p.Number("grow", 1.6, 0, 10);
                                    const int most = p.Integer("most", 1000, 1, 10000);
                                    return NewStep<TextBoxesStep>(threshold, box_threshold, grow, static_cast<size_t>(most),
-                                                                          p.Flag("dilate", true));
+                                                                 p.Flag("dilate", true));
                                  }};
   return kKind;
 }

@@ -32,7 +32,8 @@ class TextCropsStep final : public Step {
       const int width = std::max(1, static_cast<int>(std::max(side(0, 1), side(2, 3))));
       const int height = std::max(1, static_cast<int>(std::max(side(0, 3), side(1, 2))));
       const uint64_t bytes = uint64_t{3} * static_cast<uint64_t>(width) * static_cast<uint64_t>(height);
-      if (bytes > context.bytes_left) return ResourceLimit("crops; {} bytes; {} are left for this request", bytes, context.bytes_left);
+      if (bytes > context.bytes_left)
+        return ResourceLimit("crops; {} bytes; {} are left for this request", bytes, context.bytes_left);
       Picture crop = media::CropQuad(page, q, width, height);
       if (height >= kUpright * width) crop = media::TurnLeft(crop);
       TENON_ASSIGN_OR_RETURN(HostTensor t, FromPicture(std::move(crop), context));
