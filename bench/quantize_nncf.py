@@ -10,6 +10,7 @@ best: python3 -m venv /tmp/nncfenv && /tmp/nncfenv/bin/pip install nncf openvino
 """
 import argparse
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -20,7 +21,7 @@ import guard_data
 import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-TENON = ROOT / "build/release/bin/tenon"
+TENON = pathlib.Path(os.environ.get("TENON_BUILD", ROOT / "build/release")) / "bin/tenon"
 
 
 def load(folder):
