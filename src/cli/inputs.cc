@@ -8,27 +8,13 @@
 #include "base/mapped_file.h"
 #include "cli/model_options.h"
 #include "media/npy.h"
+#include "runtime/host_tensor.h"
 #include "tenon/media.h"
 
 namespace tenon::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-HostTensor FromTensor(const std::string& name, const Tensor& t) {
-  HostTensor out;
-  out.name = name;
-  out.dtype = t.dtype();
-  out.shape.assign(t.shape().begin(), t.shape().end());
-  if (t.dtype() == DType::kString) {
-    out.strings.assign(t.Data<std::string>(), t.Data<std::string>() + t.shape().num_elements());
-    return out;
-  }
-  out.data = t.data();
-  out.bytes = t.bytes();
-  out.owner = t.buffer();
-  return out;
-}
 
 std::optional<int64_t> FixedExtent(const std::string& dim) {
   int64_t n = 0;
@@ -171,7 +157,7 @@ class Loader {
     if (kind == "random" || kind == "zeros" || kind == "ones") {
       TENON_ASSIGN_OR_RETURN(const Shape shape, ShapeFor(info, wish));
       TENON_ASSIGN_OR_RETURN(const Tensor t, MakeUp(kind, info, shape));
-      return FromTensor(info.name, t);
+      return runtime::ToHost(info.name, t);
     }
     const std::string extension = fs::path(kind).extension().string();
     if (extension == ".npy") {
@@ -180,15 +166,15 @@ class Loader {
       if (wish && !(t.shape() == *wish)) {
         return Usage("input '{}'; '{}' holds shape {}, --shape says {}", info.name, kind, t.shape().ToString(), wish->ToString());
       }
-      return FromTensor(info.name, t);
+      return runtime::ToHost(info.name, t);
     }
     if (extension == ".bin" || extension == ".raw") {
       TENON_ASSIGN_OR_RETURN(const Shape shape, ShapeFor(info, wish));
       TENON_ASSIGN_OR_RETURN(const Tensor t, ReadBinary(kind, info, shape));
-      return FromTensor(info.name, t);
+      return runtime::ToHost(info.name, t);
     }
     TENON_ASSIGN_OR_RETURN(const Tensor t, FromPicture(kind, info, wish));
-    return FromTensor(info.name, t);
+    return runtime::ToHost(info.name, t);
   }
 
  private:

@@ -110,21 +110,6 @@ Status CheckShape(const Shape& shape, const TensorInfo& info) {
   return BadInput("shape {}; the model takes {}", shape.ToString(), DimsText(info));
 }
 
-HostTensor ToHost(const std::string& name, const Tensor& t) {
-  HostTensor out;
-  out.name = name;
-  out.dtype = t.dtype();
-  out.shape.assign(t.shape().begin(), t.shape().end());
-  if (t.dtype() == DType::kString) {
-    out.strings.assign(t.Data<std::string>(), t.Data<std::string>() + t.shape().num_elements());
-    return out;
-  }
-  out.data = t.data();
-  out.bytes = t.bytes();
-  out.owner = t.buffer();
-  return out;
-}
-
 Result<std::vector<fs::path>> List(const std::string& folder) {
   std::error_code error;
   std::vector<fs::path> paths;

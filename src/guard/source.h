@@ -9,6 +9,7 @@
 
 #include "guard/data.h"
 #include "media/npy.h"
+#include "runtime/host_tensor.h"
 
 namespace tenon::guard {
 
@@ -37,7 +38,7 @@ Result<Tensor> ToType(const media::NpyArray& array, DType want);
 /// kBadInput unless `shape` fits what `info` declares.
 Status CheckShape(const Shape& shape, const TensorInfo& info);
 
-HostTensor ToHost(const std::string& name, const Tensor& tensor);
+using runtime::ToHost;
 
 /// Paths below `folder` in order of their names, files or folders. kBadInput when it cannot be read.
 Result<std::vector<std::filesystem::path>> List(const std::string& folder);

@@ -12,10 +12,7 @@ HostTensor ToHost(const std::string& name, DType dtype, const View& v) {
   t.dtype = v.sequence != nullptr ? dtype : v.dtype;
   if (v.sequence != nullptr) {
     t.is_sequence = true;
-    for (const Tensor& e : *v.sequence) {
-      t.sequence.push_back(ToHost("", e.dtype(), e.view()));
-      t.sequence.back().owner = e.buffer();
-    }
+    for (const Tensor& e : *v.sequence) t.sequence.push_back(ToHost("", e));
     return t;
   }
   t.shape.assign(v.shape.begin(), v.shape.end());
@@ -26,6 +23,12 @@ HostTensor ToHost(const std::string& name, DType dtype, const View& v) {
   }
   t.data = v.data;
   t.bytes = v.bytes();
+  return t;
+}
+
+HostTensor ToHost(const std::string& name, const Tensor& tensor) {
+  HostTensor t = ToHost(name, tensor.dtype(), tensor.view());
+  t.owner = tensor.buffer();
   return t;
 }
 

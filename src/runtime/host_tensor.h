@@ -11,6 +11,8 @@ namespace tenon::runtime {
 
 /// `v` under this name, not copied. `dtype` is that of the elements of a sequence.
 HostTensor ToHost(const std::string& name, DType dtype, const View& v);
+/// The same of a tensor, whose memory it keeps alive.
+HostTensor ToHost(const std::string& name, const Tensor& tensor);
 
 }  // namespace tenon::runtime
 

@@ -1,6 +1,7 @@
 // picture -> a model's input: resize, crop, pad, colours, scale, mean, deviation, layout, as media/preprocess.h reads them.
 #include "media/preprocess.h"
 
+#include "runtime/host_tensor.h"
 #include "serve/steps/step.h"
 
 namespace tenon::serve {
@@ -16,13 +17,7 @@ class PreprocessStep final : public Step {
     TENON_RETURN_IF_ERROR(context.Take(bytes, "a prepared picture"));
     const Picture picture{view.width, view.height, {view.pixels, view.pixels + inputs[0].bytes}};
     TENON_ASSIGN_OR_RETURN(const Tensor prepared, media::Prepare(picture, steps_, dtype_));
-    HostTensor t;
-    t.dtype = prepared.dtype();
-    t.shape.assign(prepared.shape().begin(), prepared.shape().end());
-    t.data = prepared.data();
-    t.bytes = prepared.bytes();
-    t.owner = prepared.buffer();
-    return std::vector<HostTensor>{std::move(t)};
+    return std::vector<HostTensor>{runtime::ToHost("", prepared)};
   }
 
  private:

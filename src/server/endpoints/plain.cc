@@ -9,6 +9,7 @@
 #include "base/dtype.h"
 #include "media/decode.h"
 #include "media/preprocess.h"
+#include "runtime/host_tensor.h"
 #include "server/context.h"
 #include "server/model_json.h"
 #include "server/submit.h"
@@ -177,14 +178,7 @@ Result<std::vector<HostTensor>> ReadPictureInput(const Call& call, const ModelDe
                          media::DecodePicture({reinterpret_cast<const uint8_t*>(body.data()), body.size()}, kMostPixels));
   TENON_ASSIGN_OR_RETURN(const media::Preprocess steps, StepsOf(model, model.inputs[0], picture));
   TENON_ASSIGN_OR_RETURN(const Tensor prepared, media::Prepare(picture, steps, model.inputs[0].dtype));
-  HostTensor t;
-  t.name = model.inputs[0].name;
-  t.dtype = prepared.dtype();
-  t.shape.assign(prepared.shape().begin(), prepared.shape().end());
-  t.data = prepared.data();
-  t.bytes = prepared.bytes();
-  t.owner = prepared.buffer();
-  return std::vector<HostTensor>{t};
+  return std::vector<HostTensor>{runtime::ToHost(model.inputs[0].name, prepared)};
 }
 
 }  // namespace
