@@ -1,6 +1,7 @@
 """Samples with labels for the accuracy guard, made from what is at hand: rendered lines, files, pictures, sentences.
 
-Each function writes `.npz` files into a folder and returns the metric to judge by.
+Each function writes `.npz` files into a folder and returns the metric to judge by. Samples that have one source, as views of one
+photograph, share a number in the array `group`.
 """
 import ast
 import json
@@ -30,10 +31,10 @@ def rendered_line(rng, text, font_path):
     from PIL import Image, ImageDraw, ImageFilter, ImageFont
     font = ImageFont.truetype(str(font_path), int(rng.integers(22, 40)))
     left, top, right, bottom = font.getbbox(text)
-    pad = int(rng.integers(3, 9))
+    pad, margin = int(rng.integers(3, 9)), int(rng.integers(0, 2))   # a wider margin is read as a space
     ground, ink = int(rng.integers(190, 256)), int(rng.integers(0, 90))
-    picture = Image.new("RGB", (right - left + 2 * pad, bottom - top + 2 * pad), (ground,) * 3)
-    ImageDraw.Draw(picture).text((pad - left, pad - top), text, font=font, fill=(ink,) * 3)
+    picture = Image.new("RGB", (right - left + 2 * margin, bottom - top + 2 * pad), (ground,) * 3)
+    ImageDraw.Draw(picture).text((margin - left, pad - top), text, font=font, fill=(ink,) * 3)
     if rng.random() < 0.4:
         picture = picture.filter(ImageFilter.GaussianBlur(float(rng.uniform(0.3, 1.1))))
     noisy = np.asarray(picture, np.float32) + rng.normal(0, rng.uniform(0, 18), (picture.height, picture.width, 3))
@@ -91,8 +92,8 @@ def pictures(folder, count):
     from PIL import Image
     session = ort.InferenceSession(SETS["efficientnet"][0], providers=["CPUExecutionProvider"])
     rng = np.random.default_rng(5)
-    out, seen = [], 0
-    for path in stamps():
+    out, groups, seen = [], [], 0
+    for photograph, path in enumerate(stamps()):
         picture = Image.open(path).convert("RGBA")
         if min(picture.size) < 100:
             continue
@@ -109,13 +110,14 @@ def pictures(folder, count):
             seen += 1
             if first - second >= MARGIN:
                 out.append(x)
+                groups.append(photograph)
     print(f"guard: f32 decides {len(out)} of {seen} views by {MARGIN} or more", file=sys.stderr)
-    np.savez(folder / "pictures.npz", input=np.stack(out[:count]))
+    np.savez(folder / "pictures.npz", input=np.stack(out[:count]), group=np.array(groups[:count]))
     return "token-agreement"
 
 
 def sentences(folder, count):
-    """MiniLM: sentences of Python's own documentation, a file each; judged by the cosine of their embeddings."""
+    """MiniLM: sentences of Python's own documentation, a file each; judged by the order of likeness between their embeddings."""
     vocabulary = {w: i for i, w in enumerate((MODELS / "minilm/vocab.txt").read_text(encoding="utf-8").splitlines())}
 
     def pieces(word):
@@ -142,7 +144,7 @@ def sentences(folder, count):
         ids = [vocabulary["[CLS]"], *[p for w in words for p in pieces(w)][:126], vocabulary["[SEP]"]]
         ids = np.array([ids], np.int64)
         np.savez(folder / f"{i:05}.npz", input_ids=ids, attention_mask=np.ones_like(ids))
-    return "cosine"
+    return "rank-agreement"
 
 
 # Types of which the ending of a name leaves no doubt, as magika calls them.
@@ -182,6 +184,17 @@ def files(folder, count):
     x = np.array([magika_input(path, config) for path, _ in chosen], np.int32)
     np.savez(folder / "files.npz", bytes=x, labels=np.array([kinds[label] for _, label in chosen], np.int64))
     return "top1"
+
+
+def groups(folder):
+    """One number a sample, in the order of the files and their rows; every sample is its own group where nothing else is said."""
+    out = []
+    for path in sorted(folder.glob("*.npz")):
+        with np.load(path) as z:
+            rows = len(z[z.files[0]])
+            own = z["group"].tolist() if "group" in z.files else [f"{path.name}, {i}" for i in range(rows)]
+        out += own
+    return out
 
 
 SETS = {

@@ -31,6 +31,7 @@ def load(folder):
         with np.load(path) as z:
             arrays = {k: z[k] for k in z.files}
         labels = arrays.pop("labels", None)
+        arrays.pop("group", None)
         rows = len(next(iter(arrays.values())))
         samples += [({k: v[i:i + 1] for k, v in arrays.items()}, None if labels is None else labels[i]) for i in range(rows)]
     return samples

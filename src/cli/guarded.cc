@@ -4,7 +4,7 @@ namespace tenon::cli {
 
 void AddJudgingOptions(CLI::App& app, std::string* metric, double* held_out, uint64_t* seed) {
   app.add_option("--metric", *metric,
-                 "top1, top5, cosine, rmse, max-abs, token-agreement, exact-match, ctc-exact-match, or 'cmd COMMAND'")
+                 "top1, top5, cosine, rank-agreement, rmse, max-abs, token-agreement, exact-match, ctc-exact-match, or 'cmd COMMAND'")
       ->envname("TENON_METRIC");
   app.add_option("--held-out", *held_out, "Share of the samples that judge, and have no say before")
       ->capture_default_str()

@@ -31,12 +31,13 @@ int64_t RowsOf(const HostTensor& output, int64_t rows) {
 
 Result<std::unique_ptr<Judge>> MakeJudge(const MetricSpec& metric) {
   if (metric.kind == Kind::kCommand) return MakeCommandJudge(metric);
+  if (metric.kind == Kind::kRankAgreement) return MakeRankJudge(metric);
   return IsErrorMetric(metric.kind) ? MakeErrorJudge(metric) : MakeClassJudge(metric);
 }
 
 bool NeedsReference(const MetricSpec& metric, const Sample& sample) {
   if (metric.kind == Kind::kCommand) return false;
-  if (metric.kind == Kind::kTokenAgreement || !sample.labels.defined()) return true;
+  if (metric.kind == Kind::kTokenAgreement || metric.kind == Kind::kRankAgreement || !sample.labels.defined()) return true;
   return IsErrorMetric(metric.kind) && !IsFloat(sample.labels.dtype());
 }
 

@@ -19,9 +19,10 @@ class Judge {
 
 Result<std::unique_ptr<Judge>> MakeJudge(const MetricSpec& metric);
 
-// One for each kind of metric: judge_classes.cc, judge_errors.cc, judge_command.cc.
+// One for each kind of metric: judge_classes.cc, judge_errors.cc, judge_ranks.cc, judge_command.cc.
 std::unique_ptr<Judge> MakeClassJudge(const MetricSpec& metric);
 std::unique_ptr<Judge> MakeErrorJudge(const MetricSpec& metric);
+std::unique_ptr<Judge> MakeRankJudge(const MetricSpec& metric);
 Result<std::unique_ptr<Judge>> MakeCommandJudge(const MetricSpec& metric);
 
 /// The output that `metric` names, or the first numeric one. kUsage: none of this name; kUnsupported: none is numeric.

@@ -24,6 +24,7 @@ constexpr KnownMetric kMetrics[] = {{"top1", Kind::kTop1, true},
                                     {"exact-match", Kind::kExactMatch, true},
                                     {"ctc-exact-match", Kind::kCtcExactMatch, true},
                                     {"cosine", Kind::kCosine, true},
+                                    {"rank-agreement", Kind::kRankAgreement, true},
                                     {"rmse", Kind::kRmse, false},
                                     {"max-abs", Kind::kMaxAbs, false}};
 

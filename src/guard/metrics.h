@@ -17,15 +17,34 @@ namespace tenon::guard {
 
 /// A metric as the user names it, NAME or NAME@OUTPUT (OUTPUT: the model's output that is judged).
 ///
-///   top1, top5           share of rows whose label is (among) the highest score(s); scores along the last axis. Higher is
-///   better. token-agreement      share of positions where the highest score is the reference's. Higher. exact-match share of
-///   rows whose classes all agree, class by class. Higher. ctc-exact-match      the same after CTC's greedy decoding (repeats
-///   merged, class 0 dropped); labels padded with 0 or -1. Higher. cosine               cosine similarity, the worst output's.
-///   Higher. rmse                 root of the mean squared error. Lower. max-abs              largest absolute error. Lower. cmd
-///   COMMAND          what COMMAND prints when given a folder with `NNNNNN/<output>.npy` (and `labels.npy`) per sample: a
-///                        number for all, or one a line for each sample. Higher is better; "cmd-lower COMMAND": lower.
+///   metric             a row's value                                                               better
+///   top1, top5         1 when the label is (among) the highest score(s) along the last axis        higher
+///   token-agreement    share of positions where the highest score is the reference's               higher
+///   exact-match        1 when all positions' classes agree                                         higher
+///   ctc-exact-match    the same after CTC's greedy decoding (repeats merged, class 0 dropped);
+///                      labels padded with 0 or -1                                                  higher
+///   cosine             cosine similarity, the worst output's                                       higher
+///   rank-agreement     Spearman's correlation between the order in which the other samples are
+///                      like this one (cosine of vectors along the last axis, positions averaged,
+///                      those an input `attention_mask` leaves out not), and the reference's order  higher
+///   rmse               mean squared error, of which the root is taken                              lower
+///   max-abs            largest absolute error                                                      lower
+///   cmd COMMAND        what COMMAND prints, given a folder with `NNNNNN/<output>.npy` (and
+///                      `labels.npy`) per sample: a number for all, or one a line for each sample   higher
+///   cmd-lower COMMAND  the same                                                                    lower
 struct MetricSpec {
-  enum class Kind { kTop1, kTop5, kTokenAgreement, kExactMatch, kCtcExactMatch, kCosine, kRmse, kMaxAbs, kCommand };
+  enum class Kind {
+    kTop1,
+    kTop5,
+    kTokenAgreement,
+    kExactMatch,
+    kCtcExactMatch,
+    kCosine,
+    kRankAgreement,
+    kRmse,
+    kMaxAbs,
+    kCommand
+  };
   Kind kind = Kind::kTop1;
   std::string name;                 ///< as given, without COMMAND's text for commands
   std::string output;               ///< empty: the first that fits; all of them for cosine, rmse, max-abs

@@ -59,11 +59,59 @@ TEST(Metrics, ExactMatchOfSequences) {
   EXPECT_THAT(JudgeOne("exact-match", y, 1, {}, &longer).values, ElementsAre(0));
 }
 
+TEST(Metrics, RankAgreement) {
+  // Directions at 0, 10, 30 and 90 degrees: each finds the others by its distance to them.
+  const auto at = [](std::initializer_list<double> degrees) {
+    std::vector<float> out;
+    for (const double d : degrees)
+      out.insert(out.end(), {static_cast<float>(std::cos(d / 57.29578)), static_cast<float>(std::sin(d / 57.29578))});
+    return Output({4, 2}, out);
+  };
+  const std::vector<HostTensor> reference = {at({0, 10, 30, 90})};
+  EXPECT_THAT(JudgeOne("rank-agreement", at({0, 5, 40, 85}), 4, {}, &reference).values, ElementsAre(1, 1, 1, 1));  // same order
+  // The last two exchanged: 0 and 10 find them in the other order, (0, 2, 1) for (0, 1, 2).
+  const Evaluation other = JudgeOne("rank-agreement", at({0, 10, 90, 30}), 4, {}, &reference);
+  EXPECT_NEAR(other.values[0], 0.5, 1e-12);
+  EXPECT_NEAR(other.values[1], 0.5, 1e-12);
+  EXPECT_NEAR(other.value, (other.values[0] + other.values[1] + other.values[2] + other.values[3]) / 4, 1e-12);
+  EXPECT_TRUE(other.against_reference);
+  // Labels are not what it judges by; nothing agrees with a model that gives one vector for all, or none.
+  EXPECT_THAT(JudgeOne("rank-agreement", at({7, 7, 7, 7}), 4, Labels({4}, {0, 1, 2, 3}), &reference).values,
+              ElementsAre(0, 0, 0, 0));
+  EXPECT_THAT(JudgeOne("rank-agreement", Output({4, 2}, std::vector<float>(8, NAN)), 4, {}, &reference).values,
+              ElementsAre(0, 0, 0, 0));
+}
+
+TEST(Metrics, RankAgreementAveragesThePositionsThatTheMaskLeaves) {
+  auto judge = MakeJudge(*ParseMetric("rank-agreement"));
+  ASSERT_TRUE(judge.ok());
+  for (const float x : {0.F, 1.F, 2.F, 4.F}) {
+    Sample sample;
+    sample.inputs.push_back(ToHost("attention_mask", Labels({1, 3}, {1, 1, 0})));
+    const std::vector<HostTensor> reference = {Output({1, 3, 2}, {x, 1, 0, 1, 9, 9})};
+    ASSERT_TRUE((*judge)->Add(sample, {Output({1, 3, 2}, {0, 1, x, 1, -5 * x, 3})}, &reference).ok());
+  }
+  EXPECT_THAT((*judge)->Finish()->values, ElementsAre(1, 1, 1, 1));
+}
+
+TEST(Metrics, RankAgreementNeedsThreeSamples) {
+  const auto spec = ParseMetric("rank-agreement");
+  auto judge = MakeJudge(*spec);
+  const std::vector<HostTensor> reference = {Output({2, 2}, {1, 0, 0, 1})};
+  Sample sample;
+  sample.rows = 2;
+  EXPECT_TRUE(NeedsReference(*spec, sample));
+  ASSERT_TRUE((*judge)->Add(sample, reference, &reference).ok());
+  EXPECT_THAT((*judge)->Finish().status().message(), HasSubstr("at least 3"));
+  const std::vector<HostTensor> other = {Output({1, 3}, {1, 0, 0})};
+  EXPECT_THAT((*judge)->Add(sample, other, &other).message(), HasSubstr("vectors of 3 elements"));
+}
+
 TEST(Metrics, Errors) {
   const HostTensor y = Output({2, 2}, {1, 2, 3, 4});
   const std::vector<HostTensor> reference = {Output({2, 2}, {1, 2, 3, 8})};
   EXPECT_THAT(JudgeOne("rmse", y, 2, {}, &reference).values, ElementsAre(0, 8));
-  EXPECT_DOUBLE_EQ(JudgeOne("rmse", y, 2, {}, &reference).value, 2);   // sqrt(16 / 4)
+  EXPECT_DOUBLE_EQ(JudgeOne("rmse", y, 2, {}, &reference).value, 2);  // sqrt(16 / 4)
   EXPECT_THAT(JudgeOne("max-abs", y, 2, {}, &reference).values, ElementsAre(0, 4));
   EXPECT_DOUBLE_EQ(JudgeOne("max-abs", y, 2, {}, &reference).value, 4);
   const Evaluation cosine = JudgeOne("cosine", y, 2, {}, &reference);
@@ -149,7 +197,7 @@ TEST(Metrics, UsersCommand) {
   const auto run = [&](const std::string& command) {
     return Evaluate(*session, **data, samples, *ParseMetric(command), nullptr);
   };
-  EXPECT_EQ(run("cmd echo").status().code(), Code::kBadInput);   // a path is no number
+  EXPECT_EQ(run("cmd echo").status().code(), Code::kBadInput);  // a path is no number
   const auto whole = run("cmd f() { ls \"$1\" | wc -l; }; f");
   ASSERT_TRUE(whole.ok()) << whole.status().message();
   EXPECT_EQ(whole->value, 3);
