@@ -114,6 +114,7 @@ class Search {
       Say("ranges", 0, 1);
       TENON_ASSIGN_OR_RETURN(policy_.ranges,
                              MeasureRanges(*full_.session, data_, std::span(o_.split.deciding).first(count), o_.run));
+      AddViews(full_.variant.program, &policy_.ranges);
     }
     passes::PrecisionPolicy one = policy_;
     if (policy_.bf16) {

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <limits>
 
+#include "guard/views.h"
+
 namespace tenon::guard {
 namespace {
 
@@ -47,6 +49,13 @@ Result<Ranges> MeasureRanges(Session& session, DataSet& data, std::span<const si
     TENON_RETURN_IF_ERROR(session.Run(sample.inputs, observed).status());
   }
   return ranges;
+}
+
+void AddViews(const artifact::Program& program, Ranges* ranges) {
+  for (const auto& [view, source] : ViewSources(program)) {
+    const auto it = ranges->find(source);
+    if (it != ranges->end()) ranges->emplace(view, std::pair(it->second));
+  }
 }
 
 }  // namespace tenon::guard

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "artifact/program.h"
 #include "guard/data.h"
 
 namespace tenon::guard {
@@ -14,6 +15,9 @@ namespace tenon::guard {
 /// the model are among them; values that are not finite leave a range that is not.
 using Ranges = std::map<std::string, std::pair<float, float>, std::less<>>;
 Result<Ranges> MeasureRanges(Session& session, DataSet& data, std::span<const size_t> samples, const RunOptions& run);
+
+/// Gives what views of `program` show, which no run reports, the range of what they are views of.
+void AddViews(const artifact::Program& program, Ranges* ranges);
 
 }  // namespace tenon::guard
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "guard/views.h"
 #include "passes/rewriter.h"
-#include "quantize/views.h"
 
 namespace tenon::quantize {
 namespace {
@@ -177,7 +177,7 @@ bool IsCandidate(const Rewriter& r, NodeId id) {
 
 Result<ChannelMaxima> MeasureMaxima(const artifact::Program& program, Session& session, guard::DataSet& data,
                                     std::span<const size_t> samples, const RunOptions& run) {
-  const auto views = ViewSources(program);
+  const auto views = guard::ViewSources(program);
   std::map<std::string, std::vector<std::string>> sources;
   ChannelMaxima maxima;
   for (const artifact::Step& s : program.steps) {
@@ -186,7 +186,7 @@ Result<ChannelMaxima> MeasureMaxima(const artifact::Program& program, Session& s
     if (!w.defined() || w.shape().rank() != 2) continue;
     const std::string& x = program.values[static_cast<size_t>(s.inputs[0])].name;
     const auto depth = static_cast<size_t>(w.shape()[s.attrs.Int("transB", 0) != 0 ? 1 : 0]);
-    if (maxima.emplace(x, std::vector<float>(depth)).second) sources[SourceOf(views, x)].push_back(x);
+    if (maxima.emplace(x, std::vector<float>(depth)).second) sources[guard::SourceOf(views, x)].push_back(x);
   }
   Maximum maximum(sources, &maxima);
   RunOptions observed = run;

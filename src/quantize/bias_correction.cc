@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "quantize/views.h"
+#include "guard/views.h"
 
 namespace tenon::quantize {
 namespace {
@@ -168,7 +168,7 @@ Result<BiasCorrection> BiasCorrection::Measure(const Program& full, Session& ses
     std::string input;
   };
   std::vector<Pair> pairs;
-  const auto views = ViewSources(full);
+  const auto views = guard::ViewSources(full);
   std::map<std::string, Sums, std::less<>> sums;
   std::multimap<std::string, Sums*, std::less<>> sources;
   for (const Step& s : lowered.steps) {
@@ -186,7 +186,7 @@ Result<BiasCorrection> BiasCorrection::Measure(const Program& full, Session& ses
     const auto [entry, fresh] = sums.try_emplace(x->name);
     Sums& sum = entry->second;
     if (!fresh) continue;
-    sources.emplace(SourceOf(views, x->name), &sum);
+    sources.emplace(guard::SourceOf(views, x->name), &sum);
     sum.depth = last_axis ? static_cast<size_t>(at.columns / at.group_columns * at.depth) : 0;
     if (s.attrs.Int("dynamic", 0) != 0) continue;
     const bool is_signed = s.attrs.Int("x_dtype", static_cast<int64_t>(DType::kU8)) == static_cast<int64_t>(DType::kI8);

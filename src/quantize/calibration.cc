@@ -5,7 +5,6 @@
 
 #include "base/digest.h"
 #include "quantize/histogram.h"
-#include "quantize/views.h"
 
 namespace tenon::quantize {
 namespace {
@@ -132,10 +131,7 @@ Result<CalibrationTable> Calibrate(const artifact::Program& program, Session& se
   std::erase_if(table.ranges,
                 [](const auto& entry) { return !std::isfinite(entry.second.first) || !std::isfinite(entry.second.second); });
   if (options.method != Method::kMinMax) TENON_RETURN_IF_ERROR(ClipAll(session, data, samples, options, &table.ranges));
-  for (const auto& [view, source] : ViewSources(program)) {
-    const auto it = table.ranges.find(source);
-    if (it != table.ranges.end()) table.ranges.emplace(view, Range(it->second));
-  }
+  guard::AddViews(program, &table.ranges);
   return table;
 }
 

@@ -181,3 +181,24 @@ def test_without_data_nothing_is_lowered(accident):
     assert done.returncode == 0 and json.loads(done.stdout)["ops"] == []
     done = command.tenon("tune", folder / "net.onnx", "-o", folder / "no.tenon", "--allow", "bf16")
     assert done.returncode == 2 and "--data" in command.error_line(done) and not (folder / "no.tenon").exists()
+
+
+def test_a_convolution_behind_a_view_can_be_integers(tmp_path):
+    """What a Reshape gives has the range of what it shows."""
+    rng = np.random.default_rng(4)
+    model, data = tmp_path / "net.onnx", tmp_path / "data"
+    data.mkdir()
+    nodes = [helper.make_node("Relu", ["x"], ["r"], name="relu"),
+             helper.make_node("Reshape", ["r", "shape"], ["v"], name="view"),
+             helper.make_node("Conv", ["v", "w"], ["c"], name="conv", pads=[1, 1, 1, 1])]
+    constants = [numpy_helper.from_array(np.array([-1, 64, 14, 14]), "shape"),
+                 numpy_helper.from_array((rng.standard_normal((64, 64, 3, 3)) / 24).astype(np.float32), "w")]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 64 * 196])
+    y = helper.make_tensor_value_info("c", TensorProto.FLOAT, ["n", 64, 14, 14])
+    graph = helper.make_graph(nodes, "net", [x], [y], constants)
+    model.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9).SerializeToString())
+    np.savez(data / "x.npz", x=rng.standard_normal((24, 64 * 196)).astype(np.float32))
+    report = command.tenon_json("tune", model, "-o", tmp_path / "net.tenon", "--data", data, "--metric", "cosine", "--allow", "int8",
+                                "--max-drop", "5%", "--stage", "graph", "--records", "none")
+    (conv,) = [o for o in report["ops"] if o["name"] == "conv"]
+    assert conv["after_us"] is not None and not report.get("refused"), report

@@ -1,8 +1,8 @@
-#include "quantize/views.h"
+#include "guard/views.h"
 
 #include "kernels/kernel.h"
 
-namespace tenon::quantize {
+namespace tenon::guard {
 
 std::map<std::string, std::string> ViewSources(const artifact::Program& program) {
   std::map<std::string, std::string> sources;
@@ -16,4 +16,4 @@ std::map<std::string, std::string> ViewSources(const artifact::Program& program)
   return sources;
 }
 
-}  // namespace tenon::quantize
+}  // namespace tenon::guard
