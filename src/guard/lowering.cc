@@ -2,11 +2,11 @@
 
 #include <chrono>
 #include <cmath>
-#include <limits>
 #include <optional>
 
 #include "base/digest.h"
 #include "guard/ranges.h"
+#include "guard/statistics.h"
 #include "runtime/open.h"
 
 namespace tenon::guard {
@@ -22,7 +22,6 @@ constexpr int kRaceRounds = 15;
 constexpr size_t kMaxAgain = 12;           // nodes that are lowered once more
 constexpr double kAloneShare = 0.5;        // of the budget, for lowering nodes alone
 constexpr size_t kMinAloneSamples = 4;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // What is known of a node in one precision.
 struct Level {
@@ -229,15 +228,25 @@ class Search {
     return Compare(held_out_, e);
   }
 
-  // How much does each node hurt in each precision it can have? What the budget does not reach counts as the worst.
-  Status LowerEachAlone() {
-    const double until = Elapsed() + (o_.budget_s - Elapsed()) * kAloneShare;
+  // Nodes in the precisions they can have: first those they would have, the most gainful first, since time may run out.
+  std::vector<std::pair<size_t, DType>> AloneJobs() {
     std::vector<std::pair<size_t, DType>> jobs;
     for (const DType precision : {DType::kBF16, DType::kI8}) {
       for (size_t i = 0; i < result_.nodes.size(); ++i) {
         if (LevelOf(i, precision).possible) jobs.emplace_back(i, precision);
       }
     }
+    const auto rank = [this](const std::pair<size_t, DType>& job) {
+      return std::pair(job.second != top_[job.first], -Gain(job.first, DType::kF32));
+    };
+    std::stable_sort(jobs.begin(), jobs.end(), [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
+    return jobs;
+  }
+
+  // How much does each node hurt in each precision it can have? As far as the budget reaches.
+  Status LowerEachAlone() {
+    const double until = Elapsed() + (o_.budget_s - Elapsed()) * kAloneShare;
+    const auto jobs = AloneJobs();
     AloneSamples few;
     for (size_t k = 0; k < jobs.size(); ++k) {
       if (Stopped() || Elapsed() > until) {
@@ -292,14 +301,24 @@ class Search {
     return std::min(std::max(fitting, kMinAloneSamples), o_.split.deciding.size());
   }
 
+  // What is assumed of nodes that the budget did not reach: the median of those it did, or 1.
+  double UsualAloneError() {
+    std::vector<double> errors;
+    for (size_t i = 0; i < top_.size(); ++i) {
+      if (top_[i] != DType::kF32 && LevelOf(i, top_[i]).alone_known) errors.push_back(LevelOf(i, top_[i]).alone_error);
+    }
+    return errors.empty() ? 1 : Median(std::move(errors));
+  }
+
   // What is done first when too much is lost: most error for the least gain. A small gain is lent to each, so that operators
   // between others, whose gain is the casts they save, are not given back for nothing.
   std::vector<Move> Moves() {
     const double lent = 0.02 * full_times_.run_us / static_cast<double>(result_.nodes.size());
+    const double usual = UsualAloneError();
     const auto harm = [&](const Level& from, const Level* to, double to_us) {
-      if (!from.alone_known) return kInfinity;
+      const double error = from.alone_known ? from.alone_error : usual;
       const double rest = to != nullptr && to->alone_known ? to->alone_error * to->alone_error : 0;
-      return std::max(from.alone_error * from.alone_error - rest, 0.0) / (std::max(to_us - from.us, 0.0) + lent);
+      return std::max(error * error - rest, 0.0) / (std::max(to_us - from.us, 0.0) + lent);
     };
     std::vector<Move> moves;
     for (size_t i = 0; i < top_.size(); ++i) {
