@@ -428,7 +428,11 @@ class Search {
     result_.lowered = true;
     result_.verdict = fmt::format("{} operators lowered ({} for their own sake); {} fell by {:.3f} % on held-out samples",
                                   opened.variant.outcome.lowered.size(), chosen, o_.metric.name, 100 * held_out.relative);
-    if (std::isfinite(o_.max_drop)) result_.verdict += fmt::format(", allowed {:.2f} %", 100 * o_.max_drop);
+    if (std::isfinite(o_.max_drop)) {
+      result_.verdict += fmt::format(", allowed {:.2f} %", 100 * o_.max_drop);
+      if (held_out.step > o_.max_drop && o_.max_drop > 0)
+        result_.verdict += fmt::format("; {} are too few to tell: one answer is {:.2f} %", held_out.rows, 100 * held_out.step);
+    }
     result_.variant = std::move(opened.variant);
     result_.variant.outcome.refused = refused_;
     return std::move(result_);

@@ -56,6 +56,10 @@ double Relative(double reference, double value, double size, bool higher_is_bett
   return lost / std::abs(size);   // infinite when there was nothing to lose
 }
 
+bool AllOrNothing(const Evaluation& e) {
+  return e.combine == Combine::kMean && std::all_of(e.values.begin(), e.values.end(), [](double v) { return v == 0 || v == 1; });
+}
+
 }  // namespace
 
 Result<MetricSpec> ParseMetric(const std::string& text) {
@@ -106,6 +110,7 @@ Result<Drop> Compare(const Evaluation& reference, const Evaluation& value) {
   const double size = sized ? Combined(value.sizes, value.combine) : reference.value;
   drop.relative = Relative(drop.reference, drop.value, size, higher);
   drop.low = drop.high = drop.relative;
+  if (n > 0 && AllOrNothing(reference) && AllOrNothing(value)) drop.step = Relative(1, 0, size * static_cast<double>(n), true);
   if (n < 2) return drop;
   constexpr int kResamples = 1000;
   std::vector<double> drops;

@@ -109,6 +109,7 @@ struct Drop {
   double low = 0;  ///< 95 % interval of `relative`: percentiles of a paired bootstrap over rows, fixed seed
   double high = 0;
   size_t rows = 0;  ///< rows judged; 0: not known one by one, then low = high = relative
+  double step = 0;  ///< what one more wrong row would cost, where every row is right or wrong; else 0
 };
 
 /// Both evaluations by one metric on the same samples.

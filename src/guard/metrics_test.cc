@@ -188,6 +188,15 @@ TEST(Metrics, ErrorsAgainstTheReferenceAreMeasuredByItsSize) {
   EXPECT_EQ(Evaluate(*worse, **data, samples, rmse, nullptr).status().code(), Code::kUsage);
 }
 
+TEST(Metrics, OneAnswerIsTheSmallestStep) {
+  const HostTensor y = Output({4, 2}, {0, 1, 0, 1, 0, 1, 0, 1});
+  const Evaluation exact = JudgeOne("top1", y, 4, Labels({4}, {1, 1, 0, 0}));
+  EXPECT_DOUBLE_EQ(Compare(exact, JudgeOne("top1", y, 4, Labels({4}, {1, 0, 0, 0})))->step, 0.5);  // of the two that are right
+  const std::vector<HostTensor> reference = {y};
+  const Evaluation cosine = JudgeOne("cosine", Output({4, 2}, {1, 1, 0, 1, 0, 1, 0, 1}), 4, {}, &reference);
+  EXPECT_EQ(Compare(cosine, cosine)->step, 0);
+}
+
 TEST(Metrics, UsersCommand) {
   const auto session = SessionOf("graph g(x: float32[n,2]) -> (y) {\n y = Relu(x)\n}");
   const Folder folder;
