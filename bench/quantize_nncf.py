@@ -3,8 +3,8 @@
 `quantize_with_accuracy_control`, on the same model, samples, metric and allowed drop.
 
 Both get the deciding half of the samples, for calibration and for their choice; both results are judged on the other half, and
-their latencies are measured in turn in one process each, on one thread. Needs `nncf` and `openvino` (an environment of its own is
-best: python3 -m venv /tmp/nncfenv && /tmp/nncfenv/bin/pip install nncf openvino onnx).
+their latencies are measured in turn. Everything runs on one core, tuning too. Needs `nncf` and `openvino` (an environment of its own is
+best: python3 -m venv .venv-nncf && .venv-nncf/bin/pip install nncf openvino onnx).
 
   python bench/quantize_nncf.py efficientnet --max-drop 0.005
 """
@@ -134,6 +134,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument("--tenon", nargs=argparse.REMAINDER, default=[], help="further options of tenon quantize (last)")
     args = parser.parse_args()
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     model, make, count = guard_data.SETS[args.name]
     with tempfile.TemporaryDirectory() as name:
         work = pathlib.Path(name)

@@ -3,8 +3,9 @@
 namespace tenon::cli {
 
 void AddJudgingOptions(CLI::App& app, std::string* metric, double* held_out, uint64_t* seed) {
-  app.add_option("--metric", *metric,
-                 "top1, top5, cosine, rank-agreement, rmse, max-abs, token-agreement, exact-match, ctc-exact-match, or 'cmd COMMAND'")
+  app.add_option(
+         "--metric", *metric,
+         "top1, top5, cosine, rank-agreement, rmse, max-abs, token-agreement, exact-match, ctc-exact-match, or 'cmd COMMAND'")
       ->envname("TENON_METRIC");
   app.add_option("--held-out", *held_out, "Share of the samples that judge, and have no say before")
       ->capture_default_str()
