@@ -81,6 +81,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   }
 
   void ReadHeader() {
+    if (buffer_.size() == 0) buffer_.shrink_to_fit();   // clients that wait hold no memory
     parser_.emplace();
     parser_->body_limit(shared_->limits.body);
     parser_->header_limit(shared_->limits.header);
@@ -109,7 +110,11 @@ class Connection final : public std::enable_shared_from_this<Connection> {
     ReadBody();
   }
 
+  // In large pieces: the reader takes no more at a time than its buffer has room for, 512 bytes to begin with. The body's memory
+  // is had once; the parser has held its length against the limit.
   void ReadBody() {
+    if (!parser_->is_done()) buffer_.reserve(kPiece);
+    if (const auto length = parser_->content_length()) parser_->get().body().reserve(*length + kBodyPadding);
     http::async_read(stream_, buffer_, *parser_, [self = shared_from_this()](Error error, size_t) { self->OnRead(error); });
   }
 
@@ -153,7 +158,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
       if (error || !self->waiting_) return;
       char byte = 0;
       const ssize_t n = ::recv(self->stream_.socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-      if (n > 0) return;   // the next request already: it waits its turn
+      if (n > 0) return;  // the next request already: it waits its turn
       if (n < 0 && (errno == EAGAIN || errno == EINTR)) return self->Watch();
       self->vanished_ = true;
       if (auto gone = std::move(self->gone_)) gone();
@@ -198,6 +203,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
     });
   }
 
+  static constexpr size_t kPiece = 64 << 10;
   static constexpr size_t kDiscard = 64 << 10;
   static constexpr size_t kMaxDrained = 64 << 20;
 
@@ -213,7 +219,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   size_t drained_ = 0;
   bool keep_alive_ = true;
   bool head_ = false;
-  bool waiting_ = false;    // for the handler's answer
+  bool waiting_ = false;  // for the handler's answer
   bool watching_ = false;
   bool vanished_ = false;
 };
