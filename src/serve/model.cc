@@ -166,28 +166,35 @@ ItemPtr Model::Submit(InferRequest request, std::function<void(InferResponse)> d
     return nullptr;
   }
   Duration wait{};
-  bool queued = false, full = true;
-  {
-    const std::lock_guard lock(mutex_);
-    const size_t others = running_ + queue_->size();
-    wait = queue_->ExpectedWait(instances());
-    full = !throttled_ || others < instances_.size();
-    queued = full && queue_->Push(item, others);
-  }
-  if (queued) {
+  std::string refusal = Enqueue(item, &wait);
+  if (refusal.empty()) {
     arrived_.notify_one();
     return item;
   }
-  Answer(item, Overload(*item, wait, full));
+  Answer(item, Overload(*item, wait, std::move(refusal)));
   return nullptr;
 }
 
-InferResponse Model::Overload(const Item& item, Duration wait, bool full) const {
-  InferResponse r =
-      Refusal(item, Outcome::kOverload,
-              full ? fmt::format("model '{}'; its queue is full; it holds {} requests", config_.name, config_.max_queue)
-                   : fmt::format("model '{}'; memory is above 80 % of its limit; no request is taken beside those that run",
-                                 config_.name));
+// A request that could be answered in its time, were it not for those ahead, is refused now: later it would only have waited for
+// nothing. One that is alone is never refused, and one whose time is too short for any run is no matter of load.
+std::string Model::Enqueue(const ItemPtr& item, Duration* wait) {
+  const std::lock_guard lock(mutex_);
+  std::vector<Running> running;
+  for (const auto& instance : instances_) running.push_back(instance->running);
+  const BatchQueue::Estimate estimate = queue_->Expect(*item, running, item->arrival);
+  *wait = estimate.wait;
+  const size_t others = running_ + queue_->size();
+  if (throttled_ && others >= instances_.size())
+    return "memory is above 80 % of its limit; no request is taken beside those that run";
+  const Duration left = item->deadline == TimePoint::max() ? Duration::max() : item->deadline - item->arrival;
+  if (estimate.wait > Duration::zero() && estimate.run <= left && estimate.wait + estimate.run > left)
+    return fmt::format("{} requests are ahead; this one could not be answered in its time", others);
+  if (queue_->Push(item, others)) return "";
+  return fmt::format("its queue is full; it holds {} requests", config_.max_queue);
+}
+
+InferResponse Model::Overload(const Item& item, Duration wait, std::string why) const {
+  InferResponse r = Refusal(item, Outcome::kOverload, fmt::format("model '{}'; {}", config_.name, why));
   r.retry_after_s = static_cast<int>(std::clamp<int64_t>(std::chrono::ceil<std::chrono::seconds>(wait).count(), 1, 60));
   return r;
 }
@@ -213,9 +220,18 @@ void Model::Expire(TimePoint now) {
   {
     const std::lock_guard lock(mutex_);
     if (queue_->size() == 0 || queue_->next_deadline() > now) return;
-    expired = queue_->TakeExpired(now);
-    for (const ItemPtr& item : expired) item->state = Item::State::kDone;
+    expired = TakeExpired(now);
   }
+  AnswerExpired(expired);
+}
+
+std::vector<ItemPtr> Model::TakeExpired(TimePoint now) {
+  std::vector<ItemPtr> expired = queue_->TakeExpired(now);
+  for (const ItemPtr& item : expired) item->state = Item::State::kDone;
+  return expired;
+}
+
+void Model::AnswerExpired(const std::vector<ItemPtr>& expired) {
   for (const ItemPtr& item : expired) {
     Answer(item, Refusal(*item, Outcome::kDeadline,
                          fmt::format("model '{}'; the request's time was over while it waited", config_.name)));
@@ -256,9 +272,16 @@ void Model::Work(Instance& instance) {
     }
     // The cores come first and the choice of requests after, so that those which arrive meanwhile may join.
     lock.unlock();
+    const TimePoint wanted = Now();
     place_.gate->Acquire(instance.cores);
     lock.lock();
-    auto decision = queue_->Take(Now());
+    const TimePoint now = Now();
+    if (const std::vector<ItemPtr> expired = TakeExpired(now); !expired.empty()) {
+      lock.unlock();
+      AnswerExpired(expired);
+      lock.lock();
+    }
+    auto decision = queue_->Take(now);
     if (decision.items.empty()) {
       place_.gate->Release(instance.cores);
       if (decision.wait_until != TimePoint::max()) arrived_.wait_until(lock, decision.wait_until);
@@ -266,6 +289,7 @@ void Model::Work(Instance& instance) {
     }
     Batch batch;
     batch.items = std::move(decision.items);
+    batch.waited = now - wanted;
     batch.wanted = batch.items.size();
     running_ += batch.items.size();
     for (const ItemPtr& item : batch.items) {
@@ -273,6 +297,7 @@ void Model::Work(Instance& instance) {
       item->batch = &batch;
       batch.rows += item->rows;
     }
+    instance.running = {batch.rows, now};
     trim_ = false;
     instance.trimmed = false;
     lock.unlock();
@@ -307,9 +332,13 @@ void Model::RunBatch(Instance& instance, Batch& batch) {
     RunApart(instance, batch);
     return;
   }
-  Settle(instance, batch, taken, end);
+  Settle(instance, batch);
   if (!outputs.ok()) {
     place_.gate->Release(instance.cores);
+    if (outputs.status().code() == Code::kCancelled) {
+      const std::lock_guard lock(mutex_);
+      queue_->OnStopped(batch.rows, end - taken);
+    }
     Fail(instance, batch, outputs.status(), times, taken);
     return;
   }
@@ -322,6 +351,8 @@ void Model::RunBatch(Instance& instance, Batch& batch) {
     responses[i].times.queue = Nanoseconds(taken - batch.items[i]->arrival);
     Answer(batch.items[i], std::move(responses[i]));
   }
+  const std::lock_guard lock(mutex_);
+  queue_->OnServed(batch.rows, Now() - taken, batch.waited);
 }
 
 // One request of the batch has values that the model refuses: the others shall not suffer for it.
@@ -336,17 +367,18 @@ void Model::RunApart(Instance& instance, Batch& batch) {
       alone.wanted = item->cancelled ? 0 : 1;
       if (item->cancelled) alone.cancel.Cancel();
       item->batch = &alone;
+      instance.running = {alone.rows, Now()};
     }
     place_.gate->Acquire(instance.cores);
     RunBatch(instance, alone);
   }
 }
 
-// The run is over: nobody can cancel it any more, and its cost is known.
-void Model::Settle(Instance& instance, Batch& batch, TimePoint begin, TimePoint end) {
+// The run is over: nobody can cancel it any more.
+void Model::Settle(Instance& instance, Batch& batch) {
   Charge(instance);
   const std::lock_guard lock(mutex_);
-  queue_->OnServed(batch.rows, end - begin);
+  instance.running = {};
   for (const ItemPtr& item : batch.items) {
     item->state = Item::State::kDone;
     item->batch = nullptr;

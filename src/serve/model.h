@@ -67,6 +67,7 @@ class Model {
     std::vector<std::vector<char>> buffers;   // of joined inputs
     std::atomic<uint64_t> charged{0};
     bool trimmed = true;
+    Running running;                          // guarded by mutex_
     std::thread thread;
   };
 
@@ -85,12 +86,16 @@ class Model {
   void Work(Instance& instance);
   void RunBatch(Instance& instance, Batch& batch);
   void RunApart(Instance& instance, Batch& batch);
-  void Settle(Instance& instance, Batch& batch, TimePoint begin, TimePoint end);
+  void Settle(Instance& instance, Batch& batch);
   std::vector<InferResponse> PartOutputs(const Batch& batch, const std::vector<HostTensor>& outputs) const;
   void Fail(const Instance& instance, const Batch& batch, const Status& status, InferTimes times, TimePoint taken);
   void Answer(const ItemPtr& item, InferResponse response);
   InferResponse Refusal(const Item& item, Outcome outcome, std::string message) const;
-  InferResponse Overload(const Item& item, Duration wait, bool full) const;
+  /// Empty: `item` was queued. Else why it is refused.
+  std::string Enqueue(const ItemPtr& item, Duration* wait);
+  InferResponse Overload(const Item& item, Duration wait, std::string why) const;
+  std::vector<ItemPtr> TakeExpired(TimePoint now);  // with mutex_ held
+  void AnswerExpired(const std::vector<ItemPtr>& expired);
   void Charge(Instance& instance);
 
   ModelConfig config_;

@@ -1,6 +1,7 @@
 #include "serve/queue.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace tenon::serve {
 namespace {
@@ -22,14 +23,15 @@ bool BatchQueue::Push(ItemPtr item, size_t others) {
   last_arrival_ = item->arrival;
   overlap_ = (1 - kNew) * overlap_ + (others > 0 ? kNew : 0);
   if (size_ >= policy_.max_queue) return false;
+  waiting_[item->priority] += Share(*item);
   levels_[item->priority].push_back(std::move(item));
   ++size_;
   return true;
 }
 
 double BatchQueue::ServiceSeconds(int64_t rows) const {
-  const auto it = service_s_.find(rows);
-  return it == service_s_.end() ? -1 : it->second;
+  const auto it = service_.find(rows);
+  return it == service_.end() ? -1 : it->second.mean;
 }
 
 // Company can be expected before the delay is over only when requests overlap; then one more row must cost less than a run of its
@@ -87,11 +89,19 @@ std::vector<ItemPtr> BatchQueue::TakeExpired(TimePoint now) {
   std::vector<ItemPtr> expired;
   for (auto& [level, queue] : levels_) {
     const auto end = std::stable_partition(queue.begin(), queue.end(), [&](const ItemPtr& item) { return item->deadline > now; });
+    for (auto it = end; it != queue.end(); ++it) Forget(**it);
     expired.insert(expired.end(), end, queue.end());
     queue.erase(end, queue.end());
   }
-  size_ -= expired.size();
+  std::erase_if(levels_, [](const auto& level) { return level.second.empty(); });
   return expired;
+}
+
+void BatchQueue::Forget(const Item& item) {
+  --size_;
+  const auto it = waiting_.find(item.priority);
+  it->second -= Share(item);
+  if (it->second == 0) waiting_.erase(it);
 }
 
 bool BatchQueue::Remove(const Item* item) {
@@ -100,16 +110,25 @@ bool BatchQueue::Remove(const Item* item) {
   auto& queue = level->second;
   const auto it = std::find_if(queue.begin(), queue.end(), [&](const ItemPtr& i) { return i.get() == item; });
   if (it == queue.end()) return false;
+  Forget(*item);
   queue.erase(it);
   if (queue.empty()) levels_.erase(level);
-  --size_;
   return true;
 }
 
-void BatchQueue::OnServed(int64_t rows, Duration duration) {
-  if (service_s_.size() >= kMaxServiceTimes && service_s_.count(rows) == 0) return;
-  auto [it, fresh] = service_s_.emplace(rows, Seconds(duration));
-  if (!fresh) it->second = (1 - kNew) * it->second + kNew * Seconds(duration);
+void BatchQueue::OnServed(int64_t rows, Duration duration, Duration waited) {
+  cores_s_ = (1 - kNew) * cores_s_ + kNew * Seconds(waited);
+  if (policy_.max_rows == 1) rows = 1;
+  if (service_.size() >= kMaxServiceTimes && service_.count(rows) == 0) return;
+  auto [it, fresh] = service_.emplace(rows, ServiceTime{Seconds(duration)});
+  if (fresh) return;
+  ServiceTime& time = it->second;
+  time.deviation = (1 - kNew) * time.deviation + kNew * std::abs(Seconds(duration) - time.mean);
+  time.mean = (1 - kNew) * time.mean + kNew * Seconds(duration);
+}
+
+void BatchQueue::OnStopped(int64_t rows, Duration duration) {
+  if (ServiceSeconds(policy_.max_rows == 1 ? 1 : rows) < Seconds(duration)) OnServed(rows, duration);
 }
 
 TimePoint BatchQueue::next_deadline() const {
@@ -120,14 +139,28 @@ TimePoint BatchQueue::next_deadline() const {
   return next;
 }
 
-Duration BatchQueue::ExpectedWait(int instances) const {
-  double per_row = 0;
-  for (const auto& [rows, seconds] : service_s_) {
-    const double cost = seconds / static_cast<double>(rows);
-    per_row = per_row == 0 ? cost : std::min(per_row, cost);
+// Longer than most, in the cheapest way known: in a larger run, or in several smaller ones.
+double BatchQueue::RunSeconds(int64_t rows) const {
+  double least = -1;
+  for (const auto& [n, service] : service_) {
+    const double seconds = service.mean + 2 * service.deviation;
+    const double time = n >= rows ? seconds : seconds * static_cast<double>(rows) / static_cast<double>(n);
+    least = least < 0 ? time : std::min(least, time);
   }
-  const double seconds = per_row * static_cast<double>(size_) / std::max(1, instances);
-  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+  return std::max(0.0, least);
+}
+
+BatchQueue::Estimate BatchQueue::Expect(const Item& item, const std::vector<Running>& instances, TimePoint now) const {
+  int64_t ahead = 0;
+  for (const auto& [level, rows] : waiting_) ahead += level <= item.priority ? rows : 0;
+  std::vector<double> free;  // seconds until each instance is
+  for (const Running& r : instances) free.push_back(r.rows == 0 ? 0 : std::max(0.0, RunSeconds(r.rows) - Seconds(now - r.since)));
+  std::sort(free.begin(), free.end());
+  const auto runs = static_cast<size_t>((ahead + Share(item) - 1) / policy_.max_rows);  // before the one that takes `item` in
+  const double wait =
+      free[runs % free.size()] + static_cast<double>(runs / free.size()) * (cores_s_ + RunSeconds(policy_.max_rows));
+  const auto duration = [](double s) { return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(s)); };
+  return {duration(wait), duration(cores_s_ + RunSeconds(Share(item)))};
 }
 
 }  // namespace tenon::serve

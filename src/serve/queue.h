@@ -3,6 +3,7 @@
 #ifndef TENON_SERVE_QUEUE_H_
 #define TENON_SERVE_QUEUE_H_
 
+#include <algorithm>
 #include <chrono>
 #include <deque>
 #include <functional>
@@ -40,7 +41,14 @@ struct Batch {
   std::vector<ItemPtr> items;
   int64_t rows = 0;
   size_t wanted = 0;               ///< items that nobody has cancelled
+  Duration waited{0};              ///< for the cores
   CancelToken cancel;
+};
+
+/// What an instance runs.
+struct Running {
+  int64_t rows = 0;                ///< 0: nothing
+  TimePoint since{};
 };
 
 struct QueuePolicy {
@@ -69,28 +77,46 @@ class BatchQueue {
   /// Takes `item` out; false when it is not queued.
   bool Remove(const Item* item);
 
-  /// A run of `rows` rows took this long.
-  void OnServed(int64_t rows, Duration duration);
+  /// A run of `rows` rows took this long, from its choice to its answers, after it had waited for its cores.
+  void OnServed(int64_t rows, Duration duration, Duration waited = {});
+  /// A run of `rows` rows was stopped after so long: the whole takes longer.
+  void OnStopped(int64_t rows, Duration duration);
 
   size_t size() const { return size_; }
   /// When the next deadline passes.
   TimePoint next_deadline() const;
-  /// How long a new request would wait, by the service times seen; zero when nothing is known.
-  Duration ExpectedWait(int instances) const;
+
+  struct Estimate {
+    Duration wait{0};              ///< for those ahead
+    Duration run{0};               ///< from then to the answer
+  };
+  /// For a request that comes now, by the times of the runs so far and how much they differ. No wait when an instance is idle;
+  /// nothing when nothing is known.
+  Estimate Expect(const Item& item, const std::vector<Running>& instances, TimePoint now) const;
 
  private:
   bool WorthWaiting(int64_t rows, TimePoint now, TimePoint head) const;
   int64_t Target() const { return policy_.preferred.empty() ? policy_.max_rows : policy_.preferred.back(); }
   size_t CutToPreferred(const std::vector<ItemPtr>& items) const;
   double ServiceSeconds(int64_t rows) const;
+  double RunSeconds(int64_t rows) const;
+  void Forget(const Item& item);
+  /// Rows of a run that `item` takes up; all of them where it runs alone.
+  int64_t Share(const Item& item) const { return item.key.empty() ? policy_.max_rows : std::min(item.rows, policy_.max_rows); }
 
   QueuePolicy policy_;
   std::map<uint32_t, std::deque<ItemPtr>> levels_;   // by priority, lowest number first
+  std::map<uint32_t, int64_t> waiting_;              // sums of Share by priority
   size_t size_ = 0;
   TimePoint last_arrival_{};
   double gap_s_ = -1;          // running mean of times between arrivals; < 0: unknown
   double overlap_ = 0;         // running share of arrivals that found others in flight
-  std::map<int64_t, double> service_s_;   // running mean by rows; at most max_rows entries
+  struct ServiceTime {                    // running means, in seconds
+    double mean = 0;
+    double deviation = 0;                 // from the mean, absolute
+  };
+  std::map<int64_t, ServiceTime> service_;   // by rows, 1 where requests never join
+  double cores_s_ = 0;         // running mean of waits for the cores before a run
 };
 
 }  // namespace tenon::serve

@@ -134,13 +134,61 @@ TEST_F(QueueTest, ALargeRequestRunsAlone) {
   EXPECT_EQ(q.Take(now_).items.size(), 1U);
 }
 
-TEST_F(QueueTest, ExpectedWaitFollowsServiceTimes) {
+TEST_F(QueueTest, ExpectationsFollowServiceTimes) {
   BatchQueue q({.max_rows = 4});
-  EXPECT_EQ(q.ExpectedWait(1), Duration::zero());
-  q.OnServed(4, milliseconds(40));
+  const auto wait_ms = [&](const std::vector<Running>& instances, int64_t rows = 1, uint32_t priority = 0) {
+    return std::chrono::duration<double, std::milli>(q.Expect(*Item_(rows, "k", priority), instances, now_).wait).count();
+  };
+  const Running idle{}, busy{4, now_ - milliseconds(10)};
   for (int i = 0; i < 10; ++i) q.Push(Item_(), 0);
-  EXPECT_NEAR(std::chrono::duration<double>(q.ExpectedWait(1)).count(), 0.1, 1e-9);
-  EXPECT_NEAR(std::chrono::duration<double>(q.ExpectedWait(2)).count(), 0.05, 1e-9);
+  EXPECT_EQ(wait_ms({busy}), 0);   // nothing is known
+  q.OnServed(4, milliseconds(40));
+  EXPECT_NEAR(wait_ms({busy}), 30 + 2 * 40, 1e-6);   // it runs with the last two
+  EXPECT_NEAR(wait_ms({busy}, 3), 30 + 3 * 40, 1e-6);
+  EXPECT_NEAR(wait_ms({idle}), 2 * 40, 1e-6);
+  EXPECT_NEAR(wait_ms({busy, busy}), 30 + 40, 1e-6);
+  EXPECT_NEAR(wait_ms({idle, busy}), 40, 1e-6);
+  for (int i = 0; i < 4; ++i) q.Push(Item_(1, "k", 2), 0);
+  EXPECT_NEAR(wait_ms({busy}), 30 + 2 * 40, 1e-6);   // they come after
+  EXPECT_NEAR(wait_ms({busy}, 1, 2), 30 + 3 * 40, 1e-6);
+  q.Take(now_);
+  EXPECT_NEAR(wait_ms({busy}), 30 + 40, 1e-6);
+  q.OnServed(4, milliseconds(40), milliseconds(50));
+  EXPECT_NEAR(wait_ms({busy}), 30 + 50, 1e-6);   // waits for cores shared with others count too: a fifth of the mean each time
+}
+
+TEST_F(QueueTest, ALoneRequestIsExpectedAtOnce) {
+  BatchQueue q({.max_rows = 4});
+  q.OnServed(1, std::chrono::seconds(10));
+  EXPECT_EQ(q.Expect(*Item_(), {Running{}}, now_).wait, Duration::zero());
+  EXPECT_EQ(q.Expect(*Item_(), {{1, now_}, {}}, now_).wait, Duration::zero());
+  EXPECT_GT(q.Expect(*Item_(), {{1, now_}}, now_).wait, Duration::zero());
+  EXPECT_EQ(q.Expect(*Item_(), {{1, now_ - std::chrono::minutes(1)}}, now_).wait, Duration::zero());   // it may end any time
+}
+
+TEST_F(QueueTest, TimesThatDifferAreExpectedLonger) {
+  BatchQueue q({.max_rows = 1});
+  for (int i = 0; i < 50; ++i) q.OnServed(1, milliseconds(i % 2 == 0 ? 5 : 15));
+  const auto run = q.Expect(*Item_(), {Running()}, now_).run;
+  EXPECT_NEAR(std::chrono::duration<double>(run).count(), 0.020, 0.002);
+}
+
+// A time that was once long for some number of rows does not keep requests out for ever.
+TEST_F(QueueTest, TheCheapestWayKnownIsExpected) {
+  BatchQueue q({.max_rows = 4});
+  q.OnServed(4, std::chrono::seconds(9));
+  q.OnServed(1, milliseconds(10));
+  EXPECT_NEAR(std::chrono::duration<double>(q.Expect(*Item_(), {{4, now_}}, now_).wait).count(), 0.04, 1e-9);
+}
+
+TEST_F(QueueTest, ARunThatWasStoppedCountsOnlyWhenItWasLong) {
+  BatchQueue q({.max_rows = 1});
+  const auto wait = [&] { return q.Expect(*Item_(), {{1, now_}}, now_).wait; };
+  q.OnServed(1, milliseconds(10));
+  q.OnStopped(1, milliseconds(1));
+  EXPECT_EQ(wait(), milliseconds(10));
+  q.OnStopped(1, milliseconds(20));
+  EXPECT_GT(wait(), milliseconds(11));
 }
 
 }  // namespace

@@ -24,6 +24,7 @@ struct Control {
   std::mutex mutex;
   std::condition_variable changed;
   bool hold = false;             // runs wait until this is false, or until they are cancelled
+  std::atomic<milliseconds> run_for{milliseconds(0)};
   std::atomic<int> running{0};
   std::atomic<int> sessions{0};
   std::atomic<int> runs{0};
@@ -57,6 +58,7 @@ class FakeSession final : public Session {
   Result<std::vector<HostTensor>> Run(const std::vector<HostTensor>& inputs, const RunOptions& options) override {
     if (inputs.size() != 1) return Status(Code::kUsage, "input 'x' is missing");
     ++control_.running;
+    if (options.cancel != nullptr) std::this_thread::sleep_for(control_.run_for.load());
     {
       std::unique_lock lock(control_.mutex);
       while (control_.hold && !(options.cancel != nullptr && options.cancel->cancelled()) &&
@@ -322,6 +324,35 @@ TEST_F(ServerTest, DeadlinesHoldWhileQueuedAndRunning) {
   ASSERT_TRUE(answers_.Wait(2));
   EXPECT_EQ(answers_.Count(Outcome::kDeadline), 2);
   EXPECT_EQ(Stats().in_flight, 0U);
+  ExpectInvariant();
+}
+
+// What only those ahead make late is refused at once; not what is alone, or has no time for any run.
+TEST_F(ServerTest, RefusesAtOnceWhatTheRequestsAheadMakeLate) {
+  ServerOptions options;
+  options.defaults.max_batch = 0;
+  Start(options);
+  control_.run_for = milliseconds(100);
+  Send(Ask({1, 1}));
+  ASSERT_TRUE(answers_.Wait(1));   // from here on it is known how long a run takes
+  const auto run = std::chrono::microseconds(Stats().infer.ns / 1000);
+  control_.Hold(true);
+  InferRequest behind = Ask({1, 1}), short_of_time = Ask({1, 1}), alone = Ask({1, 1});
+  behind.timeout = run * 17 / 10;
+  short_of_time.timeout = alone.timeout = milliseconds(1);
+  ASSERT_NE(Send(Ask({1, 1})), nullptr);
+  WaitRunning(1);
+  ASSERT_NE(Send(Ask({1, 1})), nullptr);   // the next waits for this run at least, and takes one of its own
+  EXPECT_EQ(Send(std::move(behind)), nullptr);
+  EXPECT_EQ(answers_.Count(Outcome::kOverload), 1);
+  ASSERT_NE(Send(std::move(short_of_time)), nullptr);
+  ASSERT_TRUE(answers_.Wait(3));
+  EXPECT_EQ(answers_.Count(Outcome::kDeadline), 1);
+  control_.Hold(false);
+  ASSERT_TRUE(answers_.Wait(5));
+  Send(std::move(alone));
+  ASSERT_TRUE(answers_.Wait(6));
+  EXPECT_EQ(answers_.Count(Outcome::kOverload), 1);
   ExpectInvariant();
 }
 
