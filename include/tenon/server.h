@@ -110,6 +110,7 @@ struct ModelState {
   std::string name, version;
   std::string state;  ///< READY, LOADING, UNLOADING, UNAVAILABLE
   std::string reason;
+  bool part = false;  ///< of an ensemble that is loaded
 };
 
 /// Sum and number of durations.

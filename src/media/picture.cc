@@ -5,19 +5,13 @@
 #include "base/status.h"
 #include "media/decode.h"
 #include "media/ffmpeg.h"
+#include "media/picture_view.h"
 
 namespace tenon {
 namespace {
 
 using media::kMaxPixels;
 using media::Owned;
-
-Result<Picture> Resize(const Picture& in, int out_width, int out_height) {
-  const uint8_t* const planes[4] = {in.pixels.data(), nullptr, nullptr, nullptr};
-  const int strides[4] = {in.width * 3, 0, 0, 0};
-  return media::ToRgb24(planes, strides, AV_PIX_FMT_RGB24, in.width, in.height, out_width, out_height,
-                        SWS_BILINEAR | SWS_ACCURATE_RND);
-}
 
 // Other formats and films: whatever FFmpeg finds in the file.
 Result<Picture> Decode(const std::string& path) {
@@ -68,8 +62,14 @@ Result<Picture> ReadPicture(const std::string& path) {
 }
 
 Result<Picture> ResizePicture(const Picture& picture, int width, int height) {
+  return media::Resize(picture, width, height);
+}
+
+Result<Picture> media::Resize(PictureView in, int width, int height) {
   if (width < 1 || height < 1 || int64_t{width} * height > kMaxPixels) return Usage("cannot resize to {}x{}", width, height);
-  return Resize(picture, width, height);
+  const uint8_t* const planes[4] = {in.pixels, nullptr, nullptr, nullptr};
+  const int strides[4] = {in.width * 3, 0, 0, 0};
+  return ToRgb24(planes, strides, AV_PIX_FMT_RGB24, in.width, in.height, width, height, SWS_BILINEAR | SWS_ACCURATE_RND);
 }
 
 }  // namespace tenon

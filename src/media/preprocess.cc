@@ -121,12 +121,6 @@ Extent ResizedExtent(Extent in, const Preprocess& p) {
   return out.width == 0 ? in : out;
 }
 
-Result<Picture> Resized(const Picture& in, const Preprocess& p) {
-  const Extent out = ResizedExtent({in.width, in.height}, p);
-  if (out.width == in.width && out.height == in.height) return in;
-  return ResizePicture(in, out.width, out.height);
-}
-
 // Where the prepared picture's pixels come from.
 struct Window {
   int left = 0;
@@ -196,8 +190,13 @@ Result<uint64_t> PreparedBytes(int width, int height, const Preprocess& p, DType
   return picture + DTypeBytes(dtype, elements);
 }
 
-Result<Tensor> Prepare(const Picture& picture, const Preprocess& p, DType dtype) {
-  TENON_ASSIGN_OR_RETURN(const Picture in, Resized(picture, p));
+Result<Tensor> Prepare(PictureView in, const Preprocess& p, DType dtype) {
+  Picture resized;
+  const Extent extent = ResizedExtent({in.width, in.height}, p);
+  if (extent.width != in.width || extent.height != in.height) {
+    TENON_ASSIGN_OR_RETURN(resized, Resize(in, extent.width, extent.height));
+    in = resized;
+  }
   TENON_ASSIGN_OR_RETURN(const Window w, WindowOf({in.width, in.height}, p));
   const int channels = p.color == ColorFormat::kGray ? 1 : 3;
   const Shape shape =
@@ -214,10 +213,9 @@ Result<Tensor> Prepare(const Picture& picture, const Preprocess& p, DType dtype)
         const auto x = static_cast<int>(at % w.full_width);
         double level = p.pad_value;
         if (y < w.height && x < w.width)
-          level =
-              Level(in.pixels.data() +
-                        (static_cast<size_t>(y + w.top) * static_cast<size_t>(in.width) + static_cast<size_t>(x + w.left)) * 3,
-                    c, p.color);
+          level = Level(
+              in.pixels + (static_cast<size_t>(y + w.top) * static_cast<size_t>(in.width) + static_cast<size_t>(x + w.left)) * 3,
+              c, p.color);
         data[p.channels_last ? at * channels + c : c * plane + at] = Element<T>((level * p.scale - p.mean[i]) / p.std[i]);
       }
     }

@@ -15,7 +15,7 @@
 #include <array>
 #include <string>
 
-#include "tenon/media.h"
+#include "media/picture_view.h"
 #include "tensor/tensor.h"
 
 namespace tenon::media {
@@ -46,7 +46,7 @@ Result<Preprocess> ReadPreprocess(const std::string& path);
 Result<uint64_t> PreparedBytes(int width, int height, const Preprocess& steps, DType dtype);
 
 /// One picture as [1, c, h, w] or [1, h, w, c] of f32, f16 or bf16, or of u8 (rounded, clamped).
-Result<Tensor> Prepare(const Picture& picture, const Preprocess& steps, DType dtype);
+Result<Tensor> Prepare(PictureView picture, const Preprocess& steps, DType dtype);
 
 }  // namespace tenon::media
 

@@ -3,21 +3,10 @@
 #define TENON_MEDIA_WARP_H_
 
 #include <array>
-#include <cstdint>
 
-#include "tenon/media.h"
+#include "media/picture_view.h"
 
 namespace tenon::media {
-
-/// Pixels of somebody else: RGB, rows without gaps.
-struct PictureView {
-  int width = 0;
-  int height = 0;
-  const uint8_t* pixels = nullptr;
-  PictureView() = default;
-  PictureView(int w, int h, const uint8_t* p) : width(w), height(h), pixels(p) {}
-  PictureView(const Picture& p) : width(p.width), height(p.height), pixels(p.pixels.data()) {}  // NOLINT: a view of it
-};
 
 struct Point {
   double x = 0;

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "serve/ensemble_plan.h"
+#include "serve/outcome.h"
 
 namespace tenon::serve {
 namespace {
@@ -53,18 +54,6 @@ class CoreTurn {
   CoreGate& gate_;
   const std::vector<int>& cores_;
 };
-
-Code CodeOf(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::kBadRequest: return Code::kUsage;
-    case Outcome::kUnsupported: return Code::kUnsupported;
-    case Outcome::kTooLarge:
-    case Outcome::kMemory: return Code::kResourceLimit;
-    case Outcome::kCancelled:
-    case Outcome::kDeadline: return Code::kCancelled;
-    default: return Code::kInternal;
-  }
-}
 
 uint64_t BytesOf(const HostTensor& t) {
   uint64_t bytes = t.bytes;

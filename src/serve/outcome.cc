@@ -23,4 +23,16 @@ Outcome OutcomeOf(const Status& status, bool deadline_passed) {
   }
 }
 
+Code CodeOf(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kBadRequest: return Code::kUsage;
+    case Outcome::kUnsupported: return Code::kUnsupported;
+    case Outcome::kTooLarge:
+    case Outcome::kMemory: return Code::kResourceLimit;
+    case Outcome::kCancelled:
+    case Outcome::kDeadline: return Code::kCancelled;
+    default: return Code::kInternal;
+  }
+}
+
 }  // namespace tenon::serve

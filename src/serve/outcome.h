@@ -13,6 +13,8 @@ std::string_view OutcomeName(Outcome outcome);
 
 /// What a session's failure means to who asked.
 Outcome OutcomeOf(const Status& status, bool deadline_passed);
+/// The code of a run that failed because a request it made ended like this.
+Code CodeOf(Outcome outcome);
 
 }  // namespace tenon::serve
 

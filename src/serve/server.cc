@@ -363,11 +363,17 @@ void LocalServer::KeepHouse() {
 
 std::vector<ModelState> LocalServer::Index() const {
   std::vector<ModelState> states;
+  std::set<std::string> parts;
   const std::shared_lock lock(mutex_);
   for (const auto& [name, entry] : models_) {
-    if (entry.loaded.empty()) states.push_back({name, "", entry.state, entry.reason});
+    if (entry.loaded.empty()) continue;
+    for (const EnsemblePart& part : entry.active.ensemble.parts) parts.insert(part.model);
+  }
+  for (const auto& [name, entry] : models_) {
+    const bool part = parts.count(name) > 0;
+    if (entry.loaded.empty()) states.push_back({name, "", entry.state, entry.reason, part});
     for (const auto& [version, model] : entry.loaded)
-      states.push_back({name, std::to_string(version), entry.state, entry.reason});
+      states.push_back({name, std::to_string(version), entry.state, entry.reason, part});
   }
   return states;
 }

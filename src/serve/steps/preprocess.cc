@@ -15,8 +15,7 @@ class PreprocessStep final : public Step {
     TENON_ASSIGN_OR_RETURN(const media::PictureView view, AsPicture(inputs[0], "picture"));
     TENON_ASSIGN_OR_RETURN(const uint64_t bytes, media::PreparedBytes(view.width, view.height, steps_, dtype_));
     TENON_RETURN_IF_ERROR(context.Take(bytes, "a prepared picture"));
-    const Picture picture{view.width, view.height, {view.pixels, view.pixels + inputs[0].bytes}};
-    TENON_ASSIGN_OR_RETURN(const Tensor prepared, media::Prepare(picture, steps_, dtype_));
+    TENON_ASSIGN_OR_RETURN(const Tensor prepared, media::Prepare(view, steps_, dtype_));
     return std::vector<HostTensor>{runtime::ToHost("", prepared)};
   }
 

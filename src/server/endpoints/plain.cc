@@ -4,7 +4,6 @@
 
 #include <charconv>
 #include <cmath>
-#include <set>
 
 #include "base/dtype.h"
 #include "media/decode.h"
@@ -22,26 +21,13 @@ using Json = nlohmann::json;
 constexpr size_t kMaxJson = 16 << 20;
 constexpr int kMaxDepth = 16;
 
-// Models that ensembles ask: people want the whole.
-std::set<std::string> PartsOfEnsembles(const InferenceServer& models, const std::vector<ModelState>& index) {
-  std::set<std::string> parts;
-  for (const ModelState& m : index) {
-    const auto model = m.state == "READY" ? models.Describe(m.name) : Result<ModelDescription>(Usage("not ready"));
-    if (!model.ok()) continue;
-    for (const EnsemblePart& part : model->config.ensemble.parts) parts.insert(part.model);
-  }
-  return parts;
-}
-
-// The model named, or the only one there is that is no part of another.
+// The model named, or the only one there is that is no part of another: people want the whole.
 Result<ModelDescription> ModelOf(const Call& call) {
   if (!call.args.empty()) return call.context.models.Describe(call.args[0]);
   std::string names, only;
   int count = 0;
-  const std::vector<ModelState> index = call.context.models.Index();
-  const std::set<std::string> parts = PartsOfEnsembles(call.context.models, index);
-  for (const ModelState& m : index) {
-    if (m.state != "READY" || m.name == only || parts.count(m.name) > 0) continue;
+  for (const ModelState& m : call.context.models.Index()) {
+    if (m.state != "READY" || m.name == only || m.part) continue;
     ++count;
     only = m.name;
     names += (names.empty() ? "" : ", ") + m.name;
