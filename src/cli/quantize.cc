@@ -62,6 +62,11 @@ bool IsStatic(const Options& options) {
   return options.scheme == "int8";
 }
 
+// kUndefined: activations are integers too.
+DType WeightsOnly(const Options& options) {
+  return options.scheme == "w8" ? DType::kI8 : options.scheme == "w4" ? DType::kI4 : DType::kUndefined;
+}
+
 // Below 0: no balancing.
 Result<double> ParseAlpha(const Options& options) {
   const std::string& text = options.balance;
@@ -89,6 +94,8 @@ Status CheckOptions(const Options& options) {
     return Usage("--max-drop without --data; what is lost is judged on samples");
   TENON_ASSIGN_OR_RETURN(const double alpha, ParseAlpha(options));
   if (options.data.empty() && alpha >= 0) return Usage("--balance without --data; it is measured on samples");
+  if (alpha >= 0 && WeightsOnly(options) != DType::kUndefined)
+    return Usage("--balance with --scheme {}; only weights are rounded", options.scheme);
   if (options.data.empty() && !options.metric.empty()) return Usage("--metric without --data; it judges samples");
   if (!IsStatic(options) && (!options.table.empty() || !options.export_table.empty())) {
     return Usage("a calibration table with --scheme {}; int8 has ranges, other schemes need none", options.scheme);
@@ -150,7 +157,7 @@ Status BalanceModel(const Options& options, Job* job) {
 }
 
 Status CorrectBiases(const Options& options, Job* job) {
-  if (!options.bias_correction || job->data == nullptr) return Status::Ok();
+  if (!options.bias_correction || job->data == nullptr || WeightsOnly(options) != DType::kUndefined) return Status::Ok();
   job->judging.progress("bias correction", 0, 1);
   RunOptions run;
   run.cancel = &Interrupted();
@@ -329,6 +336,8 @@ Status Run(Options& options, Context& context) {
   job.policy.bf16 = false;
   job.policy.int8 = true;
   job.policy.static_products = IsStatic(options);
+  job.policy.weights_only = WeightsOnly(options);
+  if (job.policy.weights_only != DType::kUndefined && !job.policy.black.contains("Gather")) job.policy.white.insert("Gather");
   TENON_RETURN_IF_ERROR(BalanceModel(options, &job));
   TENON_RETURN_IF_ERROR(CalibrateModel(options, &progress, context, &job));
   TENON_RETURN_IF_ERROR(CorrectBiases(options, &job));
@@ -382,7 +391,7 @@ void AddJudging(CLI::App& app, Options* options) {
 }  // namespace
 
 Command Make_quantize() {
-  return {"quantize", "make a model compute in integers",
+  return {"quantize", "make a model compute in integers, or hold its weights in them",
           "tenon quantize model.onnx -o model.tenon --scheme int8 --data samples/ --calibration mse --max-drop 0.5%",
           [](CLI::App& app) {
             auto options = std::make_shared<Options>();
@@ -390,9 +399,10 @@ Command Make_quantize() {
             app.add_option("-o,--output", options->output, "The artifact to write, or an .onnx file for other runtimes (QDQ)");
             app.add_option("--export-onnx", options->export_onnx, "Write the quantised model as an ONNX file too (QDQ)")
                 ->envname("TENON_EXPORT_ONNX");
-            app.add_option("--scheme", options->scheme, "int8: ranges from samples; int8-dynamic: from each run's input")
+            app.add_option("--scheme", options->scheme,
+                           "int8: ranges from samples; int8-dynamic: from each run's input; w8, w4: weights alone")
                 ->capture_default_str()
-                ->check(CLI::IsMember({"int8", "int8-dynamic"}))
+                ->check(CLI::IsMember({"int8", "int8-dynamic", "w8", "w4"}))
                 ->envname("TENON_SCHEME");
             app.add_option("--data", options->data, "Samples: a folder or file of .npz, .npy, .jsonl or pictures")
                 ->envname("TENON_DATA");

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "passes/weight_only.h"
+
 namespace tenon::passes {
 namespace {
 
@@ -161,6 +163,7 @@ bool ReadsBytes(const Rewriter& r, NodeId id, size_t i) {
 
 ValueId AddInt8(Rewriter& r, NodeId id, const PrecisionPolicy& policy, const BytesOf& bytes, const Int8Request& request,
                 std::string* reason) {
+  if (policy.weights_only != DType::kUndefined) return AddWeightOnly(r, id, policy.weights_only, reason);
   const std::string& op = r.node(id).op;
   if (op == "MatMul" || op == "FusedMatMul") return AddMatMul(r, id, policy, bytes, request, reason);
   if (IsConv(op)) return AddConv(r, id, policy, bytes, request, reason);

@@ -36,7 +36,8 @@ struct Int8Request {
   ByteGrid grid;
 };
 
-/// The node as QuantizedMatMul (its input quantised as `policy` says) or QuantizedConv (by the range in `policy`), with
+/// With PrecisionPolicy::weights_only what passes/weight_only.h makes of the node, else
+/// the node as QuantizedMatMul (its input quantised as `policy` says) or QuantizedConv (by the range in `policy`), with
 /// weights in int8 by output channel; inputs that are `bytes` already are read as they are. kNone, with a reason, when it cannot
 /// be one: then nothing was added.
 ValueId AddInt8(Rewriter& r, NodeId id, const PrecisionPolicy& policy, const BytesOf& bytes, const Int8Request& request,

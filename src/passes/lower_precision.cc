@@ -264,7 +264,8 @@ class Lowering {
       y = AddInt8(r_, id, policy_, bytes_, request, &reason);
     }
     if (y != kNone) {
-      outcome_->lowered.push_back({name, op, r_.value(full).name, DType::kI8, true});
+      const DType precision = policy_.weights_only != DType::kUndefined ? policy_.weights_only : DType::kI8;
+      outcome_->lowered.push_back({name, op, r_.value(full).name, precision, true});
       if (request.output == DType::kU8)
         DefineBytes(full, {y, request.grid}, id);
       else
@@ -274,7 +275,7 @@ class Lowering {
     // Next best.
     kind_[Index(id)] = policy_.bf16 ? ClassifyBf16(id, true) : Kind::kFull;
     if (kind_[Index(id)] == Kind::kWhite) return Lower(id);
-    if (policy_.bf16) return;
+    if (policy_.bf16 || reason.empty()) return;
     r_.Refuse(reason);
     outcome_->refused.push_back({name, op, reason});
   }

@@ -28,6 +28,8 @@ struct PrecisionPolicy {
   std::optional<std::map<std::string, DType, std::less<>>> only;
   /// Smallest and largest element of values seen in runs: what convolutions need to read integers.
   std::map<std::string, std::pair<float, float>, std::less<>> ranges;
+  /// Integers are those of weights alone, in blocks: kI8 or kI4. Products and tables compute in f32; kUndefined: not.
+  DType weights_only = DType::kUndefined;
   bool static_products = false;  ///< matrix products read their input by `ranges` too; else they measure it in each run
   /// Lowered nodes read and write rounded tensors even where a reader or writer is f32, and grey ones need no lowered neighbour:
   /// shows what a node does to the model when it alone is lowered.

@@ -257,3 +257,29 @@ def test_bad_usage(model, data, tmp_path, case):
     done = command.tenon("quantize", model, *[names.get(f, f) for f in flags])
     assert done.returncode == code and words in done.stderr, done.stderr
     assert not (tmp_path / "out.tenon").exists()
+
+
+# Rounding normal numbers, 32 of one scale, to 4 bits costs 0.085 of their deviation, to 8 bits 0.005, and here three times over.
+@pytest.mark.parametrize("scheme, most", [("w8", 0.012), ("w4", 0.2)])
+def test_weights_alone_are_rounded(tmp_path, scheme, most):
+    """Products and the table of embeddings hold blocks; negative ids still count from the end; the file is much smaller."""
+    rng = np.random.default_rng(12)
+    model = tmp_path / "net.onnx"
+    constants = [numpy_helper.from_array(rng.standard_normal((500, 64)).astype(np.float32), "table"),
+                 numpy_helper.from_array((rng.standard_normal((64, 256)) / 8).astype(np.float32), "w1"),
+                 numpy_helper.from_array((rng.standard_normal((256, 20)) / 16).astype(np.float32), "w2")]
+    nodes = [helper.make_node("Gather", ["table", "ids"], ["e"], name="embed"), helper.make_node("MatMul", ["e", "w1"], ["h"], name="up"),
+             helper.make_node("Relu", ["h"], ["r"], name="relu"), helper.make_node("MatMul", ["r", "w2"], ["y"], name="down")]
+    graph = helper.make_graph(nodes, "net", [helper.make_tensor_value_info("ids", TensorProto.INT64, ["n"])],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 20])], constants)
+    model.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9).SerializeToString())
+    report = command.tenon_json("quantize", model, "-o", tmp_path / "net.tenon", "--scheme", scheme)
+    precision = "int8" if scheme == "w8" else "int4"
+    assert {o["name"]: o["precision"] for o in report["ops"]} == {"embed": precision, "up": precision, "down": precision}
+    ids = {"ids": np.array([0, 7, 499, -1, -500])}
+    want = command.run_model(model, ids, tmp_path / "a")[1]["y"]
+    got = command.run_model(tmp_path / "net.tenon", ids, tmp_path / "b")[1]["y"]
+    assert 0 < np.sqrt(np.mean((got - want) ** 2)) < most * np.sqrt(np.mean(want ** 2))
+    assert (tmp_path / "net.tenon").stat().st_size < (0.45 if scheme == "w8" else 0.35) * model.stat().st_size
+    done = command.tenon("quantize", model, "-o", tmp_path / "no.tenon", "--scheme", scheme, "--export-onnx", tmp_path / "no.onnx")
+    assert done.returncode == 2 and scheme in done.stderr

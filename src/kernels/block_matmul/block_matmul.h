@@ -7,7 +7,8 @@
 //     Attribute `gate` "silu" or "gelu" (tanh form): two W of one n; y [.., n] = gate(X W0^T + bias0) * (X W1^T + bias1) +
 //     residual
 //   BlockGather(W, ids) -> y [.., k]
-//     rows of W by ids (int32 or int64; kBadInput outside [0, n)); attribute `format`, and `scale` (default 1)
+//     rows of W by ids (int32 or int64; kBadInput outside [0, n)); attribute `format`, and `scale` (default 1); with `from_end`
+//     1 negative ids count from the end, down to -n, as Gather's do
 //   SelectRows(x) -> y
 //     x [.., d] f32; with a cache the rows that the KvStep asks for, [r, d], else x as it is
 #ifndef TENON_KERNELS_BLOCK_MATMUL_BLOCK_MATMUL_H_

@@ -69,7 +69,7 @@ class Reference final : public Kernel {
 
 class Gather final : public Kernel {
  public:
-  Gather(const BlockFormat* format, float scale) : format_(format), scale_(scale) {}
+  Gather(const BlockFormat* format, float scale, bool from_end) : format_(format), scale_(scale), from_end_(from_end) {}
   Status Run(const RunArgs& args) const override {
     const View &w = args.in[0], &ids = args.in[1];
     const int64_t k = format_->RowElements(w.shape[1]), n = ids.num_elements();
@@ -77,10 +77,13 @@ class Gather final : public Kernel {
     shape.push_back(k);
     TENON_ASSIGN_OR_RETURN(const MutView y, TakeOutput(args, 0, shape));
     const auto id = [&](int64_t i) -> int64_t {
-      return ids.dtype == DType::kI64 ? ids.Data<int64_t>()[i] : ids.Data<int32_t>()[i];
+      const int64_t at = ids.dtype == DType::kI64 ? ids.Data<int64_t>()[i] : ids.Data<int32_t>()[i];
+      return from_end_ && at < 0 ? at + w.shape[0] : at;
     };
     for (int64_t i = 0; i < n; ++i) {
-      if (id(i) < 0 || id(i) >= w.shape[0]) return BadInput("id {} at {}; allowed: 0 to {}", id(i), i, w.shape[0] - 1);
+      if (id(i) < 0 || id(i) >= w.shape[0])
+        return BadInput("id {} at {}; allowed: {} to {}", id(i) < 0 && from_end_ ? id(i) - w.shape[0] : id(i), i,
+                        from_end_ ? -w.shape[0] : 0, w.shape[0] - 1);
     }
     args.team.ParallelFor(n, std::max<int64_t>(1, 16384 / k), [&](int64_t begin, int64_t end, int) {
       for (int64_t i = begin; i < end; ++i) {
@@ -96,6 +99,7 @@ class Gather final : public Kernel {
  private:
   const BlockFormat* format_;
   float scale_;
+  bool from_end_;
 };
 
 Status RunSelect(const std::monostate& /*none*/, const RunArgs& args) {
@@ -126,7 +130,8 @@ Result<std::unique_ptr<Kernel>> MakeReference(const Problem& problem) {
 Result<std::unique_ptr<Kernel>> MakeGather(const Problem& problem) {
   const BlockFormat* f = FindBlockFormat(problem.attrs.String("format", ""));
   if (f == nullptr) return BadInput("attribute format is missing");
-  return std::unique_ptr<Kernel>(std::make_unique<Gather>(f, problem.attrs.Float("scale", 1)));
+  return std::unique_ptr<Kernel>(
+      std::make_unique<Gather>(f, problem.attrs.Float("scale", 1), problem.attrs.Int("from_end", 0) != 0));
 }
 
 Result<std::unique_ptr<Kernel>> MakeSelectRows(const Problem&) {
