@@ -50,7 +50,7 @@ TEST(CachedAttention, RowsAgreeWithTheReference) {
 
 // One kernel, told of a cache.
 struct Cached {
-  Cached(const Case& shape, const std::string& row) : c(shape), attrs(AttrsOf(shape)) {
+  Cached(const Case& shape, const std::string& row, hw::IsaMask mask) : c(shape), attrs(AttrsOf(shape)), isa(mask) {
     step.layers = 1, step.kv_heads = c.kv_heads, step.head_dim = c.dim, step.num_blocks = 4;
     memory.resize(static_cast<size_t>(step.num_blocks * step.block_elements()));
     step.pool = reinterpret_cast<std::byte*>(memory.data());
@@ -73,7 +73,7 @@ struct Cached {
     for (size_t i = 0; i < in.size(); ++i) infos[i] = {in[i].dtype(), true, false, SymShape(in[i].shape()), nullptr, {}};
     outs[0].present = true;
     EXPECT_TRUE(InferShapes("CachedAttention", {attrs, infos, outs}).ok());
-    const Problem problem{"CachedAttention", attrs, infos, outs, hw::DetectIsa(), 2};
+    const Problem problem{"CachedAttention", attrs, infos, outs, isa, 2};
     const auto choice = ChooseRow(problem, name);
     EXPECT_TRUE(choice.ok());
     const auto kernel = choice->row->make(problem);
@@ -95,6 +95,7 @@ struct Cached {
 
   Case c;
   Attrs attrs;
+  hw::IsaMask isa;
   std::string name;
   std::vector<uint16_t> memory;
   KvSequence sequence;
@@ -107,13 +108,19 @@ TEST(CachedAttention, ChunksAndSingleRowsGiveWhatOnePassGives) {
   const std::vector<Tensor> in = InputsOf(c, {c.n}, 11);
   const auto whole = Eval("CachedAttention", AttrsOf(c), in, 1, "reference");
   ASSERT_TRUE(whole.ok());
-  for (const char* row : {"", "CachedAttention_portable", "reference"}) {
-    Cached cached(c, row);
+  // A row multiplies with what the instruction set has: each of its levels.
+  std::vector<std::pair<std::string, hw::IsaMask>> ways = {{"CachedAttention_portable", 0}, {"reference", 0}};
+  for (const char* level : {"avx2", "avx512", "avx512bf16", "amx"}) {
+    const auto isa = hw::IsaFromLevel(level);
+    if (isa.ok() && hw::Covers(hw::DetectIsa(), *isa)) ways.push_back({"", *isa});
+  }
+  for (const auto& [row, isa] : ways) {
+    Cached cached(c, row, isa);
     for (const auto& [from, to] :
          std::vector<std::pair<int64_t, int64_t>>{{0, 100}, {100, 170}, {170, 198}, {198, 199}, {199, 200}}) {
       const std::vector<float> got = cached.Run(in, from, to);
       const float* want = (*whole)[0].Data<float>() + from * c.heads * c.dim;
-      for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], want[i], 2e-2) << row << " rows " << from << " to " << to;
+      for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], want[i], 2e-2) << row << " isa " << isa << " rows " << from << " to " << to;
     }
   }
 }

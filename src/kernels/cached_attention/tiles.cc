@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kernels/gemm/gemm.h"
+
 namespace tenon::kernels::cached_attention {
 namespace {
 
@@ -28,6 +30,16 @@ struct Parts {
     all = a + Align(kTileRows * kKvBlockTokens * element + 64);
   }
 };
+
+// As many rows at once as the instruction set has.
+void Multiply(const gemm::Bf16Kernels& kernels, const std::byte* a, int64_t depth, const uint16_t* b, int64_t rows, float* acc) {
+  const int64_t element = kernels.a_f32 ? 4 : 2;
+  const gemm::RowTiles cut(rows, kernels.max_rows);
+  for (int64_t i = 0; i < cut.count; ++i) {
+    const int64_t first = cut.first(i);
+    kernels.tile({a + first * depth * element, depth, nullptr, 1, depth / 32, b, acc + first * gemm::kBf16Panel, cut.rows(i), false});
+  }
+}
 
 }  // namespace
 
@@ -70,8 +82,8 @@ void RunTile(const TileJob& job, const Inner& inner, const gemm::Bf16Kernels& ke
     for (int64_t h = 0; h < job.heads; ++h) {
       if (kernels.begin != nullptr) kernels.begin();
       for (int64_t c = 0; c < tokens; c += 32) {
-        kernels.tile({scratch + parts.q + h * kTileRows * dim * element, dim, nullptr, 1, dim / 32, halves(parts.keys) + c * dim,
-                      scores + c * 32, job.rows, false});
+        Multiply(kernels, scratch + parts.q + h * kTileRows * dim * element, dim, halves(parts.keys) + c * dim, job.rows,
+                 scores + c * 32);
       }
       if (kernels.end != nullptr) kernels.end();
       WeighTask w{};
@@ -86,8 +98,7 @@ void RunTile(const TileJob& job, const Inner& inner, const gemm::Bf16Kernels& ke
       }
       if (kernels.begin != nullptr) kernels.begin();
       for (int64_t c = 0; c < dim; c += 32) {
-        kernels.tile(
-            {scratch + parts.a, depth, nullptr, 1, depth / 32, halves(parts.values) + c * depth, scores, job.rows, false});
+        Multiply(kernels, scratch + parts.a, depth, halves(parts.values) + c * depth, job.rows, scores);
         inner.add({scores, job.rows, o + h * kTileRows * dim + c, dim});
       }
       if (kernels.end != nullptr) kernels.end();
