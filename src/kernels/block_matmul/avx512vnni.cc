@@ -19,6 +19,9 @@ __m512i Broadcast4(const int8_t* p) {
   return _mm512_set1_epi32(v);
 }
 
+// How far ahead weights are asked for: the hardware alone looks too near to keep the memory busy.
+constexpr int64_t kAhead = 8192;
+
 enum Form { kPlain, kTable, kByte };
 
 // Codes of elements 4j.. and 16 + 4j.. of all columns.
@@ -39,6 +42,11 @@ void CodesOf(const uint8_t* w, int j, __m512i table, __m512i* a, __m512i* b) {
   }
 }
 
+// Sums of a block's first and last 16 elements are chains of their own, of the high and of the low byte.
+struct Chains {
+  __m512i high[2], low[2];
+};
+
 template <Form kForm, bool kHalves, int kRows>
 void DotOf(const Dot& t) {
   constexpr int kSums = kHalves ? 2 : 1;
@@ -53,28 +61,36 @@ void DotOf(const Dot& t) {
   for (auto& a : acc) a = _mm512_setzero_ps();
   const uint8_t* w = t.w;
   for (int64_t block = 0; block < t.blocks; ++block, w += step) {
-    __m512i high[kRows][kSums], low[kRows][kSums];
+    for (int64_t line = 0; line < step; line += 64) _mm_prefetch(reinterpret_cast<const char*>(w) + kAhead + line, _MM_HINT_T0);
+    Chains c[kRows];
+#pragma GCC unroll 4
     for (int r = 0; r < kRows; ++r) {
-      for (int i = 0; i < kSums; ++i) high[r][i] = low[r][i] = _mm512_setzero_si512();
+      c[r].high[0] = c[r].high[1] = c[r].low[0] = c[r].low[1] = _mm512_setzero_si512();
     }
+#pragma GCC unroll 4
     for (int j = 0; j < 4; ++j) {
       __m512i a, b;
       CodesOf<kForm>(w, j, table, &a, &b);
+#pragma GCC unroll 4
       for (int r = 0; r < kRows; ++r) {
         const int8_t *xh = t.x[r].high + block * 32 + j * 4, *xl = t.x[r].low + block * 32 + j * 4;
-        high[r][0] = _mm512_dpbusd_epi32(high[r][0], a, Broadcast4(xh));
-        low[r][0] = _mm512_dpbusd_epi32(low[r][0], a, Broadcast4(xl));
-        high[r][kSums - 1] = _mm512_dpbusd_epi32(high[r][kSums - 1], b, Broadcast4(xh + 16));
-        low[r][kSums - 1] = _mm512_dpbusd_epi32(low[r][kSums - 1], b, Broadcast4(xl + 16));
+        c[r].high[0] = _mm512_dpbusd_epi32(c[r].high[0], a, Broadcast4(xh));
+        c[r].low[0] = _mm512_dpbusd_epi32(c[r].low[0], a, Broadcast4(xl));
+        c[r].high[1] = _mm512_dpbusd_epi32(c[r].high[1], b, Broadcast4(xh + 16));
+        c[r].low[1] = _mm512_dpbusd_epi32(c[r].low[1], b, Broadcast4(xl + 16));
       }
     }
+#pragma GCC unroll 2
     for (int i = 0; i < kSums; ++i) {
       const __m512 scale = ScaleAt(w + kCodeBytes, wide, i).v;
       const __m512 min = has_min ? ScaleAt(w + kCodeBytes + scale_bytes, wide, i).v : _mm512_setzero_ps();
+#pragma GCC unroll 4
       for (int r = 0; r < kRows; ++r) {
         const int32_t* sums = t.x[r].sums + block * 2;
         const int32_t sum = kHalves ? sums[i] : sums[0] + sums[1];
-        const __m512i exact = _mm512_add_epi32(_mm512_slli_epi32(high[r][i], 8), low[r][i]);
+        const __m512i high = kHalves ? c[r].high[i] : _mm512_add_epi32(c[r].high[0], c[r].high[1]);
+        const __m512i low = kHalves ? c[r].low[i] : _mm512_add_epi32(c[r].low[0], c[r].low[1]);
+        const __m512i exact = _mm512_add_epi32(_mm512_slli_epi32(high, 8), low);
         const __m512 dot = _mm512_cvtepi32_ps(_mm512_sub_epi32(exact, _mm512_set1_epi32(zero * sum)));
         const float x = t.x[r].scale[block];
         acc[r] = _mm512_fmadd_ps(_mm512_mul_ps(dot, scale), _mm512_set1_ps(x), acc[r]);

@@ -120,7 +120,8 @@ TEST(CachedAttention, ChunksAndSingleRowsGiveWhatOnePassGives) {
          std::vector<std::pair<int64_t, int64_t>>{{0, 100}, {100, 170}, {170, 198}, {198, 199}, {199, 200}}) {
       const std::vector<float> got = cached.Run(in, from, to);
       const float* want = (*whole)[0].Data<float>() + from * c.heads * c.dim;
-      for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], want[i], 2e-2) << row << " isa " << isa << " rows " << from << " to " << to;
+      for (size_t i = 0; i < got.size(); ++i)
+        ASSERT_NEAR(got[i], want[i], 2e-2) << row << " isa " << isa << " rows " << from << " to " << to;
     }
   }
 }

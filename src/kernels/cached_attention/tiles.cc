@@ -37,7 +37,8 @@ void Multiply(const gemm::Bf16Kernels& kernels, const std::byte* a, int64_t dept
   const gemm::RowTiles cut(rows, kernels.max_rows);
   for (int64_t i = 0; i < cut.count; ++i) {
     const int64_t first = cut.first(i);
-    kernels.tile({a + first * depth * element, depth, nullptr, 1, depth / 32, b, acc + first * gemm::kBf16Panel, cut.rows(i), false});
+    kernels.tile(
+        {a + first * depth * element, depth, nullptr, 1, depth / 32, b, acc + first * gemm::kBf16Panel, cut.rows(i), false});
   }
 }
 
