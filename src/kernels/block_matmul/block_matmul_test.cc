@@ -115,6 +115,85 @@ TEST(BlockMatMul, PartsBiasesResidualAndGates) {
   }
 }
 
+// The packed row in a step that fills a cache, where the scores of rows `wanted` are asked for.
+std::vector<float> InStep(const Attrs& attrs, const std::vector<Tensor>& in, hw::IsaMask isa,
+                          const std::vector<int32_t>& wanted) {
+  const auto views = Views(in);
+  std::vector<ValueInfo> infos(in.size()), outs(1);
+  for (size_t i = 0; i < in.size(); ++i) {
+    if (!views[i].present()) continue;
+    infos[i] = {in[i].dtype(), true, false, SymShape(in[i].shape()), i > 1 ? &views[i] : nullptr, {}};
+  }
+  outs[0].present = true;
+  EXPECT_TRUE(InferShapes("BlockMatMul", {attrs, infos, outs}).ok());
+  const Problem problem{"BlockMatMul", attrs, infos, outs, isa, 2};
+  const auto choice = ChooseRow(problem, "BlockMatMul_packed");
+  EXPECT_TRUE(choice.ok());
+  const auto kernel = choice->row->make(problem);
+  EXPECT_TRUE(kernel.ok());
+  const int64_t m = in[0].shape()[0], n = outs[0].shape[1].value();
+  Tensor y = Tensor::Zeros(DType::kF32, Shape({m, n})).value();
+  std::vector<View> out_views = {y.view()};
+  const auto configured = (*kernel)->Configure(views, out_views);
+  EXPECT_TRUE(configured.ok());
+  const auto scratch = Buffer::Allocate(configured->scratch_bytes + 64);
+  std::vector<MutView> out = {y.mutable_view()};
+  const KvSequence sequence{0, m, 0, nullptr, 0};
+  KvStep step;
+  step.sequences = {&sequence, 1};
+  step.output_rows = wanted;
+  hw::Team team(2);
+  const Status status =
+      (*kernel)->Run({views, out, configured->state.get(), static_cast<std::byte*>(scratch->data()), team, nullptr, &step});
+  EXPECT_TRUE(status.ok()) << status.message();
+  return {y.Data<float>(), y.Data<float>() + m * n};
+}
+
+// Numbers that eight bits with one scale for 32 hold exactly, some blocks with one that stands far out.
+Tensor WholeNumbers(int64_t m, int64_t k) {
+  std::mt19937 rng(21);
+  std::vector<float> x(static_cast<size_t>(m * k));
+  for (float& v : x) v = 0.25f * static_cast<float>(static_cast<int>(rng() % 253) - 126);
+  for (size_t b = 0; b < x.size(); b += 32) {
+    x[b + rng() % 16] = 0.25f * 127.0f;
+    if (rng() % 3 == 0) x[b + 16 + rng() % 16] = rng() % 2 == 0 ? 700.0f : -700.0f;
+  }
+  return Tensor::FromVector<float>({m, k}, x);
+}
+
+TEST(BlockMatMul, RowsThatFillACacheAreExactInBytes) {
+  hw::Team team(2);
+  const auto check = [&](const Attrs& attrs, const std::vector<Tensor>& in, const std::string& what) {
+    const auto want = Evaluate("BlockMatMul", attrs, Views(in), 1, hw::DetectIsa(), team, "reference");
+    ASSERT_TRUE(want.ok()) << what << want.status().message();
+    for (const Level& level : Levels()) {
+      for (const std::vector<int32_t>& wanted : {std::vector<int32_t>{}, {18}, {7, 0, 7}}) {
+        const Tensor got = Tensor::FromVector<float>((*want)[0].shape(), InStep(attrs, in, level.isa, wanted));
+        // Elsewhere many rows are products of bf16; those whose scores are wanted are rounded to 16 bits.
+        const bool bytes = level.name == std::string_view("avx512vnni");
+        EXPECT_LE(WorstOf(got, (*want)[0]), !bytes           ? 1e-2
+                                            : wanted.empty() ? 1e-5
+                                                             : 1e-4)
+            << what << " on " << level.name << ", " << wanted.size() << " wanted";
+      }
+    }
+  };
+  for (const BlockFormat& f : BlockFormats()) {
+    if (f.elements == 1) continue;   // floats have no form in bytes
+    const int64_t k = f.elements == 256 ? 512 : 96;
+    const bool unpacked = f.name.starts_with("iq") && f.name != "iq4_nl" && f.name != "iq4_xs";
+    if (unpacked || f.name == "tq1_0") continue;
+    check(Formats({std::string(f.name)}), {WholeNumbers(19, k), {}, RandomBlocks(f, 40, k, 2)}, std::string(f.name));
+  }
+  const BlockFormat &a = *FindBlockFormat("q4_k"), &b = *FindBlockFormat("q6_k"), &c = *FindBlockFormat("q8_0");
+  check(Formats({"q4_k", "q6_k"}),
+        {WholeNumbers(19, 512), RandomF32({19, 73}, 4), RandomBlocks(a, 33, 512, 5), {}, RandomBlocks(b, 40, 512, 7)},
+        "two formats");
+  Attrs gate = Formats({"q4_k", "q8_0"});
+  gate.Set("gate", std::string("silu"));
+  check(gate, {WholeNumbers(19, 512), {}, RandomBlocks(a, 40, 512, 5), {}, RandomBlocks(c, 40, 512, 7)}, "gate");
+}
+
 TEST(BlockMatMul, SaysWhatIsWrong) {
   const BlockFormat& f = *FindBlockFormat("q4_1");
   const Tensor w = RandomBlocks(f, 4, 64, 1), x = RandomF32({2, 64}, 2);

@@ -1,14 +1,19 @@
 // The packed row: weights are packed once into groups of 16 columns. Few rows of X are quantised to 16 bits and multiplied as
-// they come, at the speed at which memory gives the weights; many are products of bf16, panel by panel unpacked into the cache.
+// they come, at the speed at which memory gives the weights. Many are products of bf16, panel by panel unpacked into the cache;
+// or, with VNNI and no AMX, of bytes, where rows only leave keys and values in a cache and nobody asks for their scores.
 #include "kernels/block_matmul/packed.h"
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 
 #include "kernels/block_matmul/block_matmul.h"
+#include "kernels/block_matmul/bytes.h"
 #include "kernels/block_matmul/repack.h"
 #include "kernels/gemm/bf16.h"
+#include "kernels/gemm/gemm.h"
 #include "kernels/kernel_util.h"
+#include "kernels/kv_step.h"
 
 namespace tenon::kernels::block_matmul {
 namespace {
@@ -42,10 +47,44 @@ struct RowBytes {
   }
 };
 
+// Bytes of a row of BytesX, part by part.
+struct BytesRow {
+  int64_t scale, start, shifts, places, rests, apart, all;
+  BytesRow(int64_t blocks, bool halves) {
+    const int64_t sums = Align(blocks * (halves ? 8 : 4)), each = Align(blocks * 4);
+    scale = Align(blocks * 32), start = scale + each, shifts = start + sums, places = shifts + sums, rests = places + each;
+    apart = rests + each, all = apart + 64;
+  }
+  BytesX At(std::byte* p) const {
+    return {reinterpret_cast<int8_t*>(p),         reinterpret_cast<float*>(p + scale),    reinterpret_cast<int32_t*>(p + start),
+            reinterpret_cast<float*>(p + shifts), reinterpret_cast<int32_t*>(p + places), reinterpret_cast<float*>(p + rests),
+            reinterpret_cast<int64_t*>(p + apart)};
+  }
+};
+
+// Rows in order of which only some are wanted as precisely as can be, and the stretches between them.
+struct Stretches {
+  int64_t precise[kFewRows], first[kFewRows + 1], rows[kFewRows + 1];
+  int64_t precise_count = 0, count = 0;
+
+  Stretches(std::span<const int32_t> wanted, int64_t m) {
+    int64_t at = 0;
+    const auto add = [&](int64_t end) {
+      if (end > at) first[count] = at, rows[count] = end - at, ++count;
+      at = end + 1;
+    };
+    std::copy(wanted.begin(), wanted.end(), precise);
+    std::sort(precise, precise + wanted.size());
+    precise_count = std::unique(precise, precise + wanted.size()) - precise;
+    for (int64_t i = 0; i < precise_count; ++i) add(precise[i]);
+    add(m);
+  }
+};
+
 class Packed final : public Kernel {
  public:
-  Packed(Params p, const Inner& inner, const gemm::Bf16Kernels& tiles, int threads)
-      : p_(std::move(p)), inner_(inner), tiles_(tiles), threads_(std::max(1, threads)) {}
+  Packed(Params p, const Inner& inner, const gemm::Bf16Kernels& tiles, const BytesInner* bytes, int threads)
+      : p_(std::move(p)), inner_(inner), tiles_(tiles), bytes_(bytes), threads_(std::max(1, threads)) {}
 
   Status Pack(const Problem& problem) {
     k_ = p_.formats[0]->RowElements(problem.in[WeightInput(0)].shape[1].value());
@@ -76,6 +115,7 @@ class Packed final : public Kernel {
       column += n;
     }
     width_ = column;
+    SetForm();
     buffer_ = Buffer::Allocate(static_cast<size_t>(bytes));
     if (buffer_ == nullptr) return ResourceLimit("no memory for {} bytes of packed weights", bytes);
     size_t at = 0;
@@ -94,7 +134,11 @@ class Packed final : public Kernel {
   Result<Configured> Configure(std::span<const View> in, std::span<const View> /*out*/) const override {
     const int64_t m = k_ == 0 ? 0 : in[0].num_elements() / k_;
     Configured c;
-    c.scratch_bytes = static_cast<size_t>(m <= kFewRows || exact_ ? std::min(m, kFewRows) * RowBytes(blocks_).all : ManyBytes(m));
+    const int64_t few = std::min(m, kFewRows) * RowBytes(blocks_).all;
+    int64_t bytes = few;
+    if (m > kFewRows && !exact_) bytes = ManyBytes(m);
+    if (m > kFewRows && !exact_ && bytes_ != nullptr) bytes = std::max(bytes, ByteRowsBytes(m) + few);
+    c.scratch_bytes = static_cast<size_t>(bytes);
     return c;
   }
 
@@ -109,7 +153,7 @@ class Packed final : public Kernel {
     if (m == 0) return {};
     const Job job{args.in[0].Data<float>(), args.Has(1) ? args.in[1].Data<float>() : nullptr, y.Data<float>(), m, args.scratch};
     if (m > kFewRows && !exact_) {
-      Many(job, args.team);
+      FillsCache(args, m) ? Bytes(job, args.kv->output_rows, args.team) : Many(job, args.team);
       return {};
     }
     for (int64_t r = 0; r < m; r += kFewRows) {
@@ -130,6 +174,16 @@ class Packed final : public Kernel {
     int64_t m;
     std::byte* scratch;
   };
+
+  // Without floats, and not where AMX multiplies bf16 faster.
+  void SetForm() {
+    const auto any = [&](auto&& is) { return std::any_of(groups_.begin(), groups_.end(), is); };
+    if (any([](const Group& g) { return g.layout.is_float(); })) bytes_ = nullptr;
+    form_.halves = any([](const Group& g) { return g.layout.halves; });
+    form_.zero = groups_[0].layout.zero;
+    form_.has_min = any([&](const Group& g) { return g.layout.has_min || g.layout.zero != form_.zero; });
+    if (form_.has_min) form_.zero = 0;
+  }
 
   bool gated() const { return p_.gate != Gate::kNone; }
   uint8_t* Data(const Group& g) const { return static_cast<uint8_t*>(buffer_->data()) + g.offset; }
@@ -211,9 +265,84 @@ class Packed final : public Kernel {
     });
   }
 
+  // Of a panel and a tile, per thread.
+  int64_t OwnBytes() const { return blocks_ * form_.block_bytes() + bytes_->max_rows * 128; }
+  int64_t ByteRowsBytes(int64_t m) const { return m * BytesRow(blocks_, form_.halves).all + threads_ * Align(OwnBytes()); }
+
+  // Whether nearly all of these rows only leave keys and values behind: the scores of a few are wanted, and those keep their
+  // precision, in the step that this product belongs to.
+  bool FillsCache(const RunArgs& args, int64_t m) const {
+    if (bytes_ == nullptr || args.kv == nullptr || std::ssize(args.kv->output_rows) > kFewRows) return false;
+    int64_t rows = 0;
+    for (const KvSequence& s : args.kv->sequences) rows += s.rows;
+    return rows == m &&
+           std::all_of(args.kv->output_rows.begin(), args.kv->output_rows.end(), [&](int32_t r) { return r >= 0 && r < m; });
+  }
+
+  void Bytes(const Job& job, std::span<const int32_t> wanted, hw::Team& team) const {
+    const BytesRow row(blocks_, form_.halves);
+    const RowBytes precise_row(blocks_);
+    const Stretches rows(wanted, job.m);
+    std::byte* const precise_rows = job.scratch + ByteRowsBytes(job.m);
+    RowX precise[kFewRows];
+    for (int64_t i = 0; i < rows.precise_count; ++i) precise[i] = precise_row.At(precise_rows + i * precise_row.all);
+    team.ParallelFor(job.m, std::max<int64_t>(1, 32768 / k_), [&](int64_t begin, int64_t end, int) {
+      for (int64_t r = begin; r < end; ++r)
+        bytes_->quantize(job.x + r * k_, k_, blocks_, form_, row.At(job.scratch + r * row.all));
+      for (int64_t i = 0; i < rows.precise_count; ++i) {
+        const int64_t r = rows.precise[i];
+        if (r >= begin && r < end) inner_.quantize(job.x + r * k_, k_, blocks_, precise[i]);
+      }
+    });
+    const auto groups = static_cast<int64_t>(groups_.size());
+    const int64_t panels = (groups + 1) / 2;
+    // Scratch was sized for the threads that make() was told of.
+    const int64_t grain = team.size() > threads_ ? panels : 1;
+    team.ParallelFor(panels, grain, [&](int64_t begin, int64_t end, int thread) {
+      std::byte* own = job.scratch + job.m * row.all + thread * Align(OwnBytes());
+      auto* acc = reinterpret_cast<float*>(own);
+      auto* panel = reinterpret_cast<uint8_t*>(own + bytes_->max_rows * 128);
+      for (int64_t i = 2 * begin; i < std::min(groups, 2 * end); i += 2) {
+        const int64_t count = std::min<int64_t>(2, groups - i);
+        for (int64_t half = 0; half < 2; ++half) {
+          const Group& g = GroupAt(i + std::min(half, count - 1));
+          bytes_->unpack(Data(g), g.layout, form_, blocks_, static_cast<int>(half), panel);
+        }
+        for (int64_t s = 0; s < rows.count; ++s) Stretch(job, i, count, rows.first[s], rows.rows[s], panel, acc);
+        for (int64_t p = 0; p < rows.precise_count; ++p) {
+          for (int64_t half = 0; half < count; ++half) {
+            const Group& g = GroupAt(i + half);
+            inner_.dot({Data(g), &g.layout, blocks_, 1, precise + p, acc + half * 16, 32});
+          }
+          FinishPair(job, i, count, rows.precise[p], 1, acc);
+        }
+      }
+    });
+  }
+
+  void Stretch(const Job& job, int64_t i, int64_t count, int64_t first, int64_t rows, const uint8_t* panel, float* acc) const {
+    const BytesRow row(blocks_, form_.halves);
+    const gemm::RowTiles tiles(rows, bytes_->max_rows);
+    for (int64_t t = 0; t < tiles.count; ++t) {
+      BytesX x[kBytesMaxRows];
+      const int64_t at = first + tiles.first(t);
+      for (int64_t r = 0; r < tiles.rows(t); ++r) x[r] = row.At(job.scratch + (at + r) * row.all);
+      bytes_->tile({panel, &form_, blocks_, x, tiles.rows(t), acc});
+      FinishPair(job, i, count, at, tiles.rows(t), acc);
+    }
+  }
+
+  // Of groups i and, where there are two, i + 1, side by side.
+  void FinishPair(const Job& job, int64_t i, int64_t count, int64_t row, int64_t rows, float* acc) const {
+    Finish(job, i, row, rows, acc, 32);
+    if (!gated() && count == 2) Finish(job, i + 1, row, rows, acc + 16, 32);
+  }
+
   Params p_;
   const Inner& inner_;
   const gemm::Bf16Kernels& tiles_;
+  const BytesInner* bytes_;   // null: none
+  BytesForm form_;
   int threads_;
   int64_t k_ = 0, blocks_ = 0, width_ = 0;
   bool exact_ = false;    // weights in f32 are not rounded to bf16, however many the rows
@@ -232,6 +361,13 @@ const Inner& SelectInner(hw::IsaMask isa) {
   return kPortable;
 }
 
+const BytesInner* SelectBytes(hw::IsaMask isa) {
+#if defined(__x86_64__)
+  if (hw::Covers(isa, hw::kAvx2 | hw::kAvx512 | hw::kAvx512Vnni) && !hw::Covers(isa, hw::kAmx)) return &kBytesAvx512Vnni;
+#endif
+  return nullptr;
+}
+
 }  // namespace
 
 Refusal CanPacked(const Problem& p) {
@@ -243,7 +379,8 @@ Refusal CanPacked(const Problem& p) {
 
 Result<std::unique_ptr<Kernel>> MakePacked(const Problem& problem) {
   TENON_ASSIGN_OR_RETURN(Params p, ParseParams(problem.attrs));
-  auto kernel = std::make_unique<Packed>(std::move(p), SelectInner(problem.isa), gemm::SelectBf16(problem.isa), problem.threads);
+  auto kernel = std::make_unique<Packed>(std::move(p), SelectInner(problem.isa), gemm::SelectBf16(problem.isa),
+                                         SelectBytes(problem.isa), problem.threads);
   TENON_RETURN_IF_ERROR(kernel->Pack(problem));
   return std::unique_ptr<Kernel>(std::move(kernel));
 }
