@@ -24,6 +24,9 @@ struct CompileOptions {
   std::string precision = "f32";
   std::string mixlist;  ///< file in ATC's form that edits the black, white and grey lists of "mixed"
   std::string keep_dtype;  ///< file: names of nodes that stay f32, or OpType::NAME, one a line
+  /// Type of the keys and values that a language model keeps of its tokens: "f16", or "f32", with which attention computes in f32
+  /// too.
+  std::string kv_cache = "f16";
   std::vector<std::string> keep_nodes;  ///< names of nodes that stay f32, as in that file
   bool external_weights = false;  ///< weights in "<out>.weights" beside the artifact
   std::string command_line;  ///< kept in the artifact as provenance

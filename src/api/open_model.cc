@@ -25,7 +25,7 @@ std::string OptionsKey(const CompileOptions& o) {
     key += ";";
   }
   for (const std::string& p : o.disabled_passes) key += "|" + p;
-  key += "|" + o.precision;
+  key += "|" + o.precision + "|" + o.kv_cache;
   for (const std::string& file : {o.mixlist, o.keep_dtype}) {
     const auto digest = file.empty() ? Result<std::string>(std::string()) : FileDigest(file);
     key += "|" + (digest.ok() ? *digest : file);

@@ -108,6 +108,11 @@ void ModelOptions::AddCompile(CLI::App& app) {
       ->envname("TENON_MIXLIST");
   app.add_option("--keep-dtype", compile.keep_dtype, "File of nodes that stay f32: a name or OpType::NAME a line")
       ->envname("TENON_KEEP_DTYPE");
+  app.add_option("--kv-cache", compile.kv_cache,
+                 "What a language model keeps of its tokens: f16, or f32, which attention then computes in")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"f16", "f32"}))
+      ->envname("TENON_KV_CACHE");
   app.add_flag("--keep-initializer-inputs", compile.keep_initializer_inputs, "Initialisers that are also inputs stay overridable")
       ->envname("TENON_KEEP_INITIALIZER_INPUTS");
 }

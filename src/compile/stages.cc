@@ -37,7 +37,7 @@ Result<Imported> Read(const std::string& model, const CompileOptions& options) {
   Imported out;
   if (LooksLikeGguf(model)) {
     TENON_ASSIGN_OR_RETURN(const GgufFile file, GgufFile::Open(model));
-    auto graph = import::ImportGguf(file);
+    auto graph = import::ImportGguf(file, {.kv_cache = options.kv_cache});
     if (!graph.ok()) return std::move(graph).TakeStatus().Within(fmt::format("model '{}'", model));
     out.graph = std::move(graph).value();
     return out;

@@ -47,13 +47,18 @@ Result<ir::Graph> ImportOnnx(const std::string& path, const ImportOptions& optio
 Result<ir::Graph> ImportOnnxBytes(std::string_view bytes, const std::string& base_dir, const ImportOptions& options = {},
                                   ImportReport* report = nullptr);
 
+struct GgufOptions {
+  std::string kv_cache = "f16";   ///< type of the keys and values that are kept: "f16", "f32"
+};
+
 /// A language model in GGUF, as docs/import.md tells. Weights stay where they are in the file, which the constants keep open.
-/// kUnsupported for an architecture, or a tensor, that is not known.
-Result<ir::Graph> ImportGguf(const GgufFile& file);
+/// kUnsupported for an architecture, or a tensor, that is not known; kUsage for another kv_cache.
+Result<ir::Graph> ImportGguf(const GgufFile& file, const GgufOptions& options = {});
 
 /// A Hugging Face folder: config.json, model.safetensors, and what sentence-transformers keeps beside them. Input `input_ids`
 /// [batch, seq], output `last_hidden_state`; the graph's metadata hold the tokenizer ("tenon.tokenizer"), "tenon.pooling" (cls,
-/// mean, max, last), "tenon.normalize" (0, 1) and "tenon.max_tokens". kUnsupported: a model_type that is not known.
+/// mean, max, last), "tenon.normalize" (0, 1), "tenon.max_tokens", and, where the folder has prompts, "tenon.prompt.NAME" and
+/// "tenon.default_prompt" (a NAME). kUnsupported: a model_type that is not known.
 Result<ir::Graph> ImportHf(const std::string& folder);
 
 /// Every node of the graph, bodies included, in the order of the graph, and whether Tenon has its operator.

@@ -21,6 +21,8 @@ Result<KvShape> KvShape::FromMetadata(const std::map<std::string, std::string>& 
   TENON_RETURN_IF_ERROR(read("tenon.layers", 4096, &shape.layers));
   TENON_RETURN_IF_ERROR(read("tenon.kv_heads", 1 << 16, &shape.kv_heads));
   TENON_RETURN_IF_ERROR(read("tenon.head_dim", 1 << 16, &shape.head_dim));
+  const auto kept = metadata.find("tenon.kv_cache");
+  shape.f32 = kept != metadata.end() && kept->second == "f32";
   return shape;
 }
 
@@ -64,7 +66,7 @@ void KvPool::Release(int32_t block) {
 void KvPool::Describe(kernels::KvStep* step) const {
   step->pool = memory_;
   step->num_blocks = blocks();
-  step->layers = shape_.layers, step->kv_heads = shape_.kv_heads, step->head_dim = shape_.head_dim;
+  step->layers = shape_.layers, step->kv_heads = shape_.kv_heads, step->head_dim = shape_.head_dim, step->f32 = shape_.f32;
 }
 
 }  // namespace tenon::runtime

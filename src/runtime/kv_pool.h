@@ -17,10 +17,12 @@ namespace tenon::runtime {
 /// What a model's metadata tells of its cache.
 struct KvShape {
   int64_t layers = 0, kv_heads = 0, head_dim = 0;
+  bool f32 = false;   ///< elements, else f16
   /// kBadInput when these are no metadata of a decoder.
   static Result<KvShape> FromMetadata(const std::map<std::string, std::string>& metadata);
   uint64_t block_bytes() const {
-    return static_cast<uint64_t>(2 * layers * kv_heads * head_dim * kernels::kKvBlockTokens) * sizeof(uint16_t);
+    return static_cast<uint64_t>(2 * layers * kv_heads * head_dim * kernels::kKvBlockTokens) *
+           (f32 ? sizeof(float) : sizeof(uint16_t));
   }
 };
 

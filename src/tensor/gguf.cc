@@ -147,12 +147,17 @@ class GgufFile::Reader {
   Status Run(bool extra, const std::shared_ptr<const MappedFile>& file) {
     uint64_t tensors = 0, pairs = 0;
     TENON_RETURN_IF_ERROR(Header(&tensors, &pairs));
-    for (uint64_t i = 0; i < pairs; ++i) TENON_RETURN_IF_ERROR(Pair(extra));
+    for (uint64_t i = 0; i < pairs; ++i) {
+      const uint64_t start = at_;
+      TENON_RETURN_IF_ERROR(Pair(extra).Within(fmt::format("metadata entry {} at byte {}", i, start)));
+    }
     const size_t first = out_->tensors_.size();
     std::vector<uint64_t> offsets;
     for (uint64_t i = 0; i < tensors; ++i) {
-      TENON_ASSIGN_OR_RETURN(const uint64_t offset, TensorInfo());
-      offsets.push_back(offset);
+      const uint64_t start = at_;
+      auto offset = TensorInfo();
+      if (!offset.ok()) return std::move(offset).TakeStatus().Within(fmt::format("tensor {} at byte {}", i, start));
+      offsets.push_back(*offset);
     }
     uint64_t alignment = 32;
     if (const GgufValue* v = out_->Find("general.alignment")) {
@@ -264,8 +269,8 @@ class GgufFile::Reader {
     for (uint32_t i = 0; i < dims; ++i) {
       TENON_ASSIGN_OR_RETURN(const auto extent, Number<uint64_t>());
       constexpr uint64_t kMost = uint64_t{1} << 48;
-      if (extent > kMost || (extent != 0 && elements > kMost / extent)) {
-        return BadInput("tensor '{}'; extent {} of axis {}; at most 2^48 elements allowed", t.name, extent, i);
+      if (extent == 0 || extent > kMost || elements > kMost / extent) {
+        return BadInput("tensor '{}'; extent {} of axis {}; at least 1 and at most 2^48 elements allowed", t.name, extent, i);
       }
       elements *= extent;
       t.shape.insert(t.shape.begin(), static_cast<int64_t>(extent));

@@ -59,7 +59,7 @@ TEST(Gguf, ReadsMetadataAndTensors) {
   EXPECT_EQ(w->bytes, 36u);
 }
 
-TEST(Gguf, EveryCutIsRefused) {
+TEST(FieldCases, S02_EveryCutIsRefused) {
   const std::string whole = Small().bytes;
   for (size_t n = 0; n < whole.size(); ++n) {
     Maker m;
@@ -100,6 +100,64 @@ TEST(Gguf, SaysWhatIsWrong) {
   EXPECT_NE(message(m).find("2^48"), std::string::npos);
   m.Header(1, 0).Text("w").Put<uint32_t>(1).Put<uint64_t>(32).Put<uint32_t>(0).Put<uint64_t>(uint64_t{1} << 63).Pad();
   EXPECT_NE(message(m).find("beyond the end"), std::string::npos);
+}
+
+// One tensor, its extents innermost first.
+Maker OneTensor(const std::vector<uint64_t>& extents, uint32_t type = 0, uint32_t dims = 0) {
+  Maker m;
+  m.Header(1, 0).Text("w").Put<uint32_t>(dims == 0 ? static_cast<uint32_t>(extents.size()) : dims);
+  for (uint64_t e : extents) m.Put(e);
+  return m.Put(type).Put<uint64_t>(0).Pad();
+}
+
+Maker OnePair(const std::string& key, uint32_t type) {
+  Maker m;
+  return m.Header(0, 1).Text(key).Put(type);
+}
+
+TEST(FieldCases, S01_EachFieldIsCheckedAndTheErrorSaysWhere) {
+  const uint64_t k16 = 65536;
+  const std::vector<std::pair<const char*, Maker>> files = {
+      {"no extent", OneTensor({1, 0})},
+      {"five axes", OneTensor({1, 1, 1, 1, 1})},
+      {"nine axes", OneTensor({1}, 0, 9)},
+      {"2^32-1 axes", OneTensor({1}, 0, UINT32_MAX)},
+      {"bytes that wrap to 0", OneTensor({uint64_t{1} << 62, 4})},
+      {"elements that wrap to 0", OneTensor({k16, k16, k16, k16})},
+      {"an unknown type", OneTensor({1}, 9999)},
+      {"a key of 2^40 bytes", Maker().Header(0, 1).Put(uint64_t{1} << 40).Pad(64)},
+      {"a text of 2^40 bytes", OnePair("k", 8).Put(uint64_t{1} << 40).Pad(64)},
+      {"a text of 1 GiB", OnePair("k", 8).Put(uint64_t{1} << 30).Pad(64)},
+      {"an array of 2^40 texts", OnePair("k", 9).Put<uint32_t>(8).Put(uint64_t{1} << 40).Pad(64)},
+      {"an array of 2^61 numbers", OnePair("k", 9).Put<uint32_t>(10).Put(uint64_t{1} << 61).Pad(64)},
+      {"an empty key", OnePair("", 4).Put<uint32_t>(1).Pad(64)},
+      {"a key twice",
+       Maker().Header(0, 2).Text("k").Put<uint32_t>(4).Put<uint32_t>(1).Text("k").Put<uint32_t>(4).Put<uint32_t>(1)},
+  };
+  for (const auto& [what, file] : files) {
+    const auto parsed = file.Parse();
+    ASSERT_FALSE(parsed.ok()) << what;
+    EXPECT_NE(parsed.status().message().find(" at byte "), std::string::npos) << what << ": " << parsed.status().message();
+  }
+  Maker twice;
+  twice.Header(2, 0);
+  for (int i = 0; i < 2; ++i) twice.Text("w").Put<uint32_t>(1).Put<uint64_t>(1).Put<uint32_t>(0).Put<uint64_t>(0);
+  const std::string message = twice.Pad().Put(1.0f).Parse().status().message();
+  EXPECT_NE(message.find("tensor 1 at byte "), std::string::npos) << message;
+  EXPECT_NE(message.find("appears twice"), std::string::npos) << message;
+}
+
+TEST(FieldCases, S01_Alignment) {
+  for (uint32_t alignment : {0u, 3u, 1u << 30}) {
+    Maker m;
+    m.Header(0, 1).Text("general.alignment").Put<uint32_t>(4).Put(alignment);
+    EXPECT_FALSE(m.Parse().ok()) << alignment;
+  }
+  Maker m;
+  m.Header(0, 1).Text("general.alignment").Put<uint32_t>(8).Text("32");
+  EXPECT_FALSE(m.Parse().ok());
+  m.Header(0, 1).Text("general.alignment").Put<uint32_t>(4).Put<uint32_t>(64);
+  EXPECT_TRUE(m.Parse().ok());
 }
 
 }  // namespace

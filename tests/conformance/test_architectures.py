@@ -1,4 +1,4 @@
-"""Architectures of encoders against `transformers`: tiny random models and its answers, written by scripts/check_architectures."""
+"""Architectures of language models and encoders against `transformers`: tiny random models and its answers, written by scripts/check_architectures."""
 import json
 import shutil
 
@@ -7,7 +7,15 @@ import pytest
 from support import architectures, paths
 
 FOLDER = paths.ROOT / "tests" / "conformance" / "architectures"
+DECODERS = sorted(path.stem for path in FOLDER.glob("*.gguf"))
 ENCODERS = sorted(path.name for path in FOLDER.iterdir() if path.is_dir())
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_decoder(name):
+    for way, error in architectures.decoder(FOLDER, name).items():
+        assert error < architectures.TOLERANCE, way
+    assert architectures.decoder_of_halves(FOLDER, name)["f16"] < architectures.HALF_TOLERANCE
 
 
 @pytest.mark.parametrize("name", ENCODERS)

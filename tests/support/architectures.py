@@ -8,6 +8,8 @@ import numpy as np
 from support import command
 
 TOLERANCE = 1e-3
+HALF_TOLERANCE = 1e-2   # keys and values of 11 bits
+EXACT = ("--kv-cache", "f32")
 PROMPT = 8         # tokens of the first sequence; the rest of it is the greedy answer
 BEST = 20          # scores that `tenon generate --logprobs` tells of each step
 
@@ -32,7 +34,7 @@ def log_softmax(logits):
 def cached(model, tokens, logits, chunk):
     """The greedy answer, one step a token, after a prompt that went in in chunks: equal tokens, and the distance of their scores."""
     answer = command.tenon_json("generate", model, "--prompt-tokens", ",".join(map(str, tokens[:PROMPT])), "--max-tokens", len(tokens) - PROMPT,
-                                "--temperature", 0, "--chunk", chunk, "--logprobs", BEST)
+                                "--temperature", 0, "--chunk", chunk, "--logprobs", BEST, *EXACT)
     assert answer["tokens"] == tokens[PROMPT:].tolist()
     worst = 0
     for row, step in zip(log_softmax(logits.astype(np.float64))[PROMPT - 1:], answer["logprobs"]):
@@ -48,12 +50,18 @@ def decoder(folder, name):
     with np.load(folder / f"{name}.npz") as golden:
         tokens, logits = golden["tokens"], golden["logits"]
     return {
-        "fused": distance(run(model, {"tokens": tokens[0]}), logits[0]),
-        "plain": distance(run(model, {"tokens": tokens[0]}, "--opt-level", 0), logits[0]),
-        "batch": distance(run(model, {"tokens": tokens}), logits),
+        "fused": distance(run(model, {"tokens": tokens[0]}, *EXACT), logits[0]),
+        "plain": distance(run(model, {"tokens": tokens[0]}, "--opt-level", 0, *EXACT), logits[0]),
+        "batch": distance(run(model, {"tokens": tokens}, *EXACT), logits),
         "cached": cached(model, tokens[0], logits[0], 512),
         "chunked": cached(model, tokens[0], logits[0], 3),
     }
+
+
+def decoder_of_halves(folder, name):
+    """The same with keys and values of f16, as they are unless one asks."""
+    with np.load(folder / f"{name}.npz") as golden:
+        return {"f16": distance(run(folder / f"{name}.gguf", {"tokens": golden["tokens"]}), golden["logits"])}
 
 
 def encoder(folder, name):

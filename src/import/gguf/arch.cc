@@ -4,7 +4,7 @@ namespace tenon::import::gguf {
 namespace {
 
 constexpr Arch kArchs[] = {
-    // name, interleaved_rope, gate, scaled_embedding, local_every, local_rope_base
+    // name, interleaved_rope, gate, scaled_embedding, local_every, local_rope_base, default_window, scaled_by_width
     {"llama", true},
     {"mistral", true},
     {"smollm", true},
@@ -13,8 +13,8 @@ constexpr Arch kArchs[] = {
     {"qwen3"},
     {"phi3"},
     {"gemma", false, "gelu", true},
-    {"gemma2", false, "gelu", true, 2},
-    {"gemma3", false, "gelu", true, 6, 10000.0f},
+    {"gemma2", false, "gelu", true, 2, 0, 4096, 46},
+    {"gemma3", false, "gelu", true, 6, 10000.0f, 0, 62},
 };
 
 }  // namespace

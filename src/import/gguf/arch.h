@@ -14,6 +14,8 @@ struct Arch {
   bool scaled_embedding = false;         ///< embeddings times sqrt(width)
   int local_every = 0;                   ///< layers are local (a window, their own rope base) but for each n-th; 0: all alike
   float local_rope_base = 0;             ///< of local layers; 0: as the others
+  int64_t default_window = 0;            ///< where the file says nothing; 0: none then
+  int64_t scaled_by_width = 0;  ///< the number of layers of the size whose scores are scaled by width / heads, as no key says
 };
 
 /// Null when it is not known.

@@ -1,5 +1,6 @@
 #include "import/gguf/config.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace tenon::import::gguf {
@@ -9,8 +10,8 @@ class Keys {
  public:
   Keys(const GgufFile& file, std::string arch) : file_(file), arch_(std::move(arch)) {}
 
-  // A number of at least 1; `fallback` < 0: it must be there. An array of equal numbers counts as one.
-  Status Count(const char* key, int64_t fallback, int64_t most, int64_t* to) const {
+  // A number of at least `least`; `fallback` < 0: it must be there. An array of equal numbers counts as one.
+  Status Count(const char* key, int64_t fallback, int64_t most, int64_t* to, int64_t least = 1) const {
     const std::string name = arch_ + "." + key;
     const GgufValue* v = file_.Find(name);
     if (v == nullptr) {
@@ -25,7 +26,7 @@ class Keys {
         if (e != *n) return Unsupported("metadata '{}' differs from layer to layer", name);
       }
     }
-    if (!n || *n < 1 || *n > most) return BadInput("metadata '{}'; a number from 1 to {} needed", name, most);
+    if (!n || *n < least || *n > most) return BadInput("metadata '{}'; a number from {} to {} needed", name, least, most);
     *to = *n;
     return {};
   }
@@ -45,7 +46,7 @@ class Keys {
     const auto s = v != nullptr ? v->String() : std::nullopt;
     return std::string(s.value_or(""));
   }
-  bool Has(const char* key) const { return file_.Find(arch_ + "." + key) != nullptr; }
+  const GgufValue* Find(const char* key) const { return file_.Find(arch_ + "." + key); }
 
  private:
   const GgufFile& file_;
@@ -63,9 +64,35 @@ Status ReadRope(const Keys& keys, Config* c) {
     if (!(c->rope_divisor > 0)) return BadInput("rope.scaling.factor {}; a number above 0 needed", c->rope_divisor);
   } else if (scaling == "longrope") {
     TENON_RETURN_IF_ERROR(keys.Real("rope.scaling.attn_factor", &c->rope_mscale));
+    // The long factors, for contexts beyond this one, turn every token otherwise: one model cannot serve both.
+    int64_t trained = 0;
+    TENON_RETURN_IF_ERROR(keys.Count("rope.scaling.original_context_length", c->context, int64_t{1} << 32, &trained));
+    c->context = std::min(c->context, trained);
   } else if (!scaling.empty() && scaling != "none") {
     return Unsupported("rope scaling '{}'; supported: none, linear, longrope", scaling);
   }
+  return {};
+}
+
+// Which layers look at a window only, and how far.
+Status ReadWindow(const Keys& keys, Config* c) {
+  TENON_RETURN_IF_ERROR(keys.Count("attention.sliding_window", c->arch->default_window, int64_t{1} << 32, &c->window, 0));
+  c->local.assign(static_cast<size_t>(c->layers), c->window > 0);
+  if (c->window == 0) return {};
+  if (c->window >= c->context) c->window = 0;
+  int64_t every = c->arch->local_every;
+  if (const GgufValue* pattern = keys.Find("attention.sliding_window_pattern"); pattern != nullptr && pattern->is_array()) {
+    const auto list = pattern->Ints();
+    if (!list || list->size() != c->local.size()) return BadInput("attention.sliding_window_pattern is no list of {}", c->layers);
+    for (size_t i = 0; i < list->size(); ++i) c->local[i] = (*list)[i] != 0;
+    every = 0;
+  } else {
+    TENON_RETURN_IF_ERROR(keys.Count("attention.sliding_window_pattern", every, 4096, &every));
+  }
+  for (int64_t i = 0; every > 0 && i < c->layers; ++i) c->local[static_cast<size_t>(i)] = (i + 1) % every != 0;
+  c->local_rope_base = c->arch->local_rope_base;
+  TENON_RETURN_IF_ERROR(keys.Real("rope.freq_base_swa", &c->local_rope_base));
+  if (c->local_rope_base < 0) return BadInput("rope.freq_base_swa {}; a number above 0 needed", c->local_rope_base);
   return {};
 }
 
@@ -93,11 +120,8 @@ Result<Config> ReadConfig(const GgufFile& file) {
   TENON_RETURN_IF_ERROR(keys.Count("attention.value_length", c.head_dim, 4096, &value_dim));
   if (value_dim != c.head_dim) return Unsupported("keys of {} and values of {} elements", c.head_dim, value_dim);
   TENON_RETURN_IF_ERROR(keys.Count("context_length", 4096, int64_t{1} << 32, &c.context));
-  if (keys.Has("attention.sliding_window")) {
-    TENON_RETURN_IF_ERROR(keys.Count("attention.sliding_window", 0, int64_t{1} << 32, &c.window));
-    if (c.window >= c.context) c.window = 0;
-  }
   TENON_RETURN_IF_ERROR(keys.Real("attention.layer_norm_rms_epsilon", &c.epsilon));
+  if (c.layers == c.arch->scaled_by_width) c.attention_scale = 1 / std::sqrt(static_cast<float>(c.width / c.heads));
   TENON_RETURN_IF_ERROR(keys.Real("attention.scale", &c.attention_scale));
   TENON_RETURN_IF_ERROR(keys.Real("attn_logit_softcapping", &c.attention_softcap));
   TENON_RETURN_IF_ERROR(keys.Real("final_logit_softcapping", &c.final_softcap));
@@ -107,6 +131,7 @@ Result<Config> ReadConfig(const GgufFile& file) {
   if (c.logit_divisor == 0) return BadInput("logit_scale is 0");
   if (c.arch->scaled_embedding) c.embedding_scale = std::sqrt(static_cast<float>(c.width));
   TENON_RETURN_IF_ERROR(ReadRope(keys, &c));
+  TENON_RETURN_IF_ERROR(ReadWindow(keys, &c));
   const GgufTensor* embedding = file.FindTensor("token_embd.weight");
   if (embedding == nullptr) return BadInput("tensor 'token_embd.weight' is missing");
   c.vocabulary = embedding->rows();
@@ -115,8 +140,8 @@ Result<Config> ReadConfig(const GgufFile& file) {
 
 std::vector<float> RopeFrequencies(const Config& config, bool local, const std::vector<float>& factors) {
   std::vector<float> out;
-  const bool own = local && config.arch->local_rope_base > 0;
-  const double base = own ? config.arch->local_rope_base : config.rope_base;
+  const bool own = local && config.local_rope_base > 0;
+  const double base = own ? config.local_rope_base : config.rope_base;
   for (int64_t i = 0; i < config.rope_dims / 2; ++i) {
     const double f = std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(config.rope_dims));
     const double factor = factors.empty() ? 1 : factors[static_cast<size_t>(i)];

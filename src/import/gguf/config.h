@@ -13,16 +13,15 @@ namespace tenon::import::gguf {
 struct Config {
   const Arch* arch = nullptr;
   int64_t layers = 0, width = 0, heads = 0, kv_heads = 0, head_dim = 0, context = 0, vocabulary = 0;
-  int64_t window = 0;               ///< of local layers (of all, for architectures without local ones)
+  int64_t window = 0;               ///< of local layers; 0: they see all tokens
+  std::vector<bool> local;          ///< by layer
   int64_t rope_dims = 0;
   float rope_base = 10000, rope_divisor = 1, rope_mscale = 1;
+  float local_rope_base = 0;        ///< 0: local layers turn as the others
   float epsilon = 1e-5f;
   float attention_scale = 0;        ///< 0: 1/sqrt(head_dim)
   float attention_softcap = 0, final_softcap = 0;
   float embedding_scale = 1, residual_scale = 1, logit_divisor = 1;
-
-  /// Whether layer i looks at a window only.
-  bool IsLocal(int64_t i) const { return arch->local_every > 0 ? (i + 1) % arch->local_every != 0 : window > 0; }
 };
 
 Result<Config> ReadConfig(const GgufFile& file);

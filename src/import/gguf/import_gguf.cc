@@ -34,7 +34,7 @@ Result<Tensor> FloatTensor(const GgufTensor& t) {
 
 class Builder {
  public:
-  Builder(const GgufFile& file, const Config& config) : file_(file), c_(config) {}
+  Builder(const GgufFile& file, const Config& config, const GgufOptions& options) : file_(file), c_(config), options_(options) {}
 
   Result<ir::Graph> Run() {
     const GgufTensor* embedding = file_.FindTensor("token_embd.weight");
@@ -175,7 +175,7 @@ class Builder {
       return Emit("RopeTable", {tokens_}, std::move(attrs), name);
     };
     rope_ = table(false, "rope");
-    local_rope_ = c_.arch->local_rope_base > 0 ? table(true, "rope_local") : rope_;
+    local_rope_ = c_.local_rope_base > 0 ? table(true, "rope_local") : rope_;
     return {};
   }
 
@@ -202,9 +202,10 @@ class Builder {
     attrs.Set("layer", i);
     attrs.Set("epsilon", c_.epsilon);
     if (c_.arch->interleaved_rope) attrs.Set("interleaved", int64_t{1});
+    if (options_.kv_cache != "f16") attrs.Set("cache", options_.kv_cache);
     if (c_.attention_scale > 0) attrs.Set("scale", c_.attention_scale);
     if (c_.attention_softcap > 0) attrs.Set("softcap", c_.attention_softcap);
-    const bool local = c_.IsLocal(i);
+    const bool local = c_.local[static_cast<size_t>(i)];
     if (local && c_.window > 0) attrs.Set("window", c_.window);
     std::vector<ValueId> inputs = {q, k, v, local ? local_rope_ : rope_, q_norm, k_norm};
     while (inputs.back() == kNone) inputs.pop_back();
@@ -260,6 +261,7 @@ class Builder {
 
   const GgufFile& file_;
   const Config& c_;
+  const GgufOptions& options_;
   ir::Graph graph_;
   ValueId tokens_ = kNone, rope_ = kNone, local_rope_ = kNone;
   std::set<std::string> used_;
@@ -281,10 +283,12 @@ void CopyMetadata(const GgufFile& file, const Config& c, ir::Graph* graph) {
 }  // namespace
 }  // namespace gguf
 
-Result<ir::Graph> ImportGguf(const GgufFile& file) {
+Result<ir::Graph> ImportGguf(const GgufFile& file, const GgufOptions& options) {
+  if (options.kv_cache != "f16" && options.kv_cache != "f32") return Usage("kv_cache '{}'; allowed: f16, f32", options.kv_cache);
   TENON_ASSIGN_OR_RETURN(const gguf::Config config, gguf::ReadConfig(file));
-  TENON_ASSIGN_OR_RETURN(ir::Graph graph, gguf::Builder(file, config).Run());
+  TENON_ASSIGN_OR_RETURN(ir::Graph graph, gguf::Builder(file, config, options).Run());
   gguf::CopyMetadata(file, config, &graph);
+  graph.metadata["tenon.kv_cache"] = options.kv_cache;
   // A model whose tokenizer is not known still runs on ids.
   if (const auto tokenizer = ReadGgufTokenizer(file); tokenizer.ok()) graph.metadata["tenon.tokenizer"] = tokenizer->Serialize();
   return graph;

@@ -8,10 +8,11 @@
 //     y like q. Each head of q and k is normalised (RMS, `epsilon`, weights q_norm and k_norm [head_dim]) where those are given,
 //     and its first 2 h elements turned by `table` (attribute `interleaved`: pairs (2i, 2i+1), else (i, i + h)). Then
 //     softmax(softcap(scale * q k^T)) v over the tokens up to each row's own, the last `window` of them when that is > 0.
-//     Attributes: heads, kv_heads, head_dim, scale (default 1/sqrt(head_dim)), softcap, window, layer, interleaved, epsilon.
+//     Attributes: heads, kv_heads, head_dim, scale (default 1/sqrt(head_dim)), softcap, window, layer, interleaved, epsilon,
+//     cache (type of the keys and values that are kept: "f16", or "f32", and then products of many rows are of f32 as well).
 //
 // Without a cache (RunArgs::kv null) each [n] is a sequence of its own from position 0. With one, rows and positions are those of
-// the KvStep; keys and values of this step are stored in its pool, as f16 like all that is attended to.
+// the KvStep; keys and values of this step are stored in its pool.
 #ifndef TENON_KERNELS_CACHED_ATTENTION_CACHED_ATTENTION_H_
 #define TENON_KERNELS_CACHED_ATTENTION_CACHED_ATTENTION_H_
 
@@ -27,6 +28,7 @@ struct Params {
   int64_t heads = 0, kv_heads = 0, dim = 0, layer = 0, window = 0;
   float scale = 1, softcap = 0, epsilon = 1e-6f;
   bool interleaved = false;
+  bool f32 = false;  ///< the cache, else f16
 };
 Result<Params> ParseParams(const Attrs& attrs);
 

@@ -9,6 +9,8 @@ struct Case {
   int64_t heads, kv_heads, dim, n, window = 0;
   bool interleaved = false, norms = false;
   float softcap = 0;
+  bool f32 = false;   // the cache
+  double tolerance() const { return f32 ? 1e-5 : 2e-2; }
 };
 
 Attrs AttrsOf(const Case& c) {
@@ -19,6 +21,7 @@ Attrs AttrsOf(const Case& c) {
   a.Set("window", c.window);
   a.Set("interleaved", int64_t{c.interleaved});
   a.Set("softcap", c.softcap);
+  a.Set("cache", std::string(c.f32 ? "f32" : "f16"));
   return a;
 }
 
@@ -41,19 +44,19 @@ std::vector<Tensor> InputsOf(const Case& c, const Shape& lead, uint32_t seed) {
 
 TEST(CachedAttention, RowsAgreeWithTheReference) {
   for (const Case& c : {Case{4, 4, 16, 5}, Case{9, 3, 64, 70}, Case{6, 1, 32, 130, 40}, Case{2, 2, 48, 9, 0, true, true},
-                        Case{4, 2, 16, 66, 0, false, true, 5.0f}}) {
-    // Keys and values pass through f16.
-    EXPECT_GE(CheckRows("CachedAttention", AttrsOf(c), InputsOf(c, {c.n}, 7), 1, 2e-2, 2e-2), 1);
-    EXPECT_GE(CheckRows("CachedAttention", AttrsOf(c), InputsOf(c, {2, c.n}, 8), 1, 2e-2, 2e-2), 1);
+                        Case{4, 2, 16, 66, 0, false, true, 5.0f}, Case{9, 3, 64, 70, 0, false, false, 0, true},
+                        Case{4, 1, 32, 130, 40, true, true, 5.0f, true}}) {
+    EXPECT_GE(CheckRows("CachedAttention", AttrsOf(c), InputsOf(c, {c.n}, 7), 1, c.tolerance(), c.tolerance()), 1);
+    EXPECT_GE(CheckRows("CachedAttention", AttrsOf(c), InputsOf(c, {2, c.n}, 8), 1, c.tolerance(), c.tolerance()), 1);
   }
 }
 
 // One kernel, told of a cache.
 struct Cached {
   Cached(const Case& shape, const std::string& row, hw::IsaMask mask) : c(shape), attrs(AttrsOf(shape)), isa(mask) {
-    step.layers = 1, step.kv_heads = c.kv_heads, step.head_dim = c.dim, step.num_blocks = 4;
-    memory.resize(static_cast<size_t>(step.num_blocks * step.block_elements()));
-    step.pool = reinterpret_cast<std::byte*>(memory.data());
+    step.layers = 1, step.kv_heads = c.kv_heads, step.head_dim = c.dim, step.num_blocks = 4, step.f32 = c.f32;
+    memory.resize(static_cast<size_t>(step.num_blocks * step.block_elements()) * (c.f32 ? 4 : 2));
+    step.pool = memory.data();
     name = row;
   }
   // Rows [from, to) of the inputs.
@@ -97,31 +100,34 @@ struct Cached {
   Attrs attrs;
   hw::IsaMask isa;
   std::string name;
-  std::vector<uint16_t> memory;
+  std::vector<std::byte> memory;
   KvSequence sequence;
   KvStep step;
   int32_t table[4] = {2, 0, 3, 1};
 };
 
 TEST(CachedAttention, ChunksAndSingleRowsGiveWhatOnePassGives) {
-  const Case c{6, 3, 32, 200, 90};
-  const std::vector<Tensor> in = InputsOf(c, {c.n}, 11);
-  const auto whole = Eval("CachedAttention", AttrsOf(c), in, 1, "reference");
-  ASSERT_TRUE(whole.ok());
   // A row multiplies with what the instruction set has: each of its levels.
   std::vector<std::pair<std::string, hw::IsaMask>> ways = {{"CachedAttention_portable", 0}, {"reference", 0}};
   for (const char* level : {"avx2", "avx512", "avx512bf16", "amx"}) {
     const auto isa = hw::IsaFromLevel(level);
     if (isa.ok() && hw::Covers(hw::DetectIsa(), *isa)) ways.push_back({"", *isa});
   }
-  for (const auto& [row, isa] : ways) {
-    Cached cached(c, row, isa);
-    for (const auto& [from, to] :
-         std::vector<std::pair<int64_t, int64_t>>{{0, 100}, {100, 170}, {170, 198}, {198, 199}, {199, 200}}) {
-      const std::vector<float> got = cached.Run(in, from, to);
-      const float* want = (*whole)[0].Data<float>() + from * c.heads * c.dim;
-      for (size_t i = 0; i < got.size(); ++i)
-        ASSERT_NEAR(got[i], want[i], 2e-2) << row << " isa " << isa << " rows " << from << " to " << to;
+  for (const bool f32 : {false, true}) {
+    Case c{6, 3, 32, 200, 90};
+    c.f32 = f32;
+    const std::vector<Tensor> in = InputsOf(c, {c.n}, 11);
+    const auto whole = Eval("CachedAttention", AttrsOf(c), in, 1, "reference");
+    ASSERT_TRUE(whole.ok());
+    for (const auto& [row, isa] : ways) {
+      Cached cached(c, row, isa);
+      for (const auto& [from, to] :
+           std::vector<std::pair<int64_t, int64_t>>{{0, 100}, {100, 170}, {170, 198}, {198, 199}, {199, 200}}) {
+        const std::vector<float> got = cached.Run(in, from, to);
+        const float* want = (*whole)[0].Data<float>() + from * c.heads * c.dim;
+        for (size_t i = 0; i < got.size(); ++i)
+          ASSERT_NEAR(got[i], want[i], c.tolerance()) << row << " isa " << isa << " rows " << from << " to " << to;
+      }
     }
   }
 }

@@ -26,7 +26,7 @@ struct Layout {
     blocks_each = batch == 0 ? 0 : (rows / batch + kTokens - 1) / kTokens;
     keys = Align(rows * p.heads * p.dim * 4);
     pool = keys + Align(threads * p.dim * 4);
-    table = pool + Align(batch * blocks_each * 2 * p.kv_heads * p.dim * kTokens * 2);
+    table = pool + Align(batch * blocks_each * 2 * p.kv_heads * p.dim * kTokens * (p.f32 ? 4 : 2));
     sequences = table + Align(batch * blocks_each * 4);
     tiles = sequences + Align(batch * static_cast<int64_t>(sizeof(KvSequence)));
     all = tiles + (rows >= kManyRows ? threads * tile_bytes : 0);
@@ -67,9 +67,9 @@ class Fast final : public Kernel {
                   reinterpret_cast<float*>(args.scratch + layout.keys),
                   y.Data<float>(),
                   args.scratch + layout.tiles};
-    for (const KvSequence& s : step.sequences) Prepare(job, s);
+    for (const KvSequence& s : step.sequences) p_.f32 ? Prepare<float>(job, s) : Prepare<uint16_t>(job, s);
     for (const KvSequence& s : step.sequences) {
-      if (s.rows >= kManyRows && p_.dim % 32 == 0) {
+      if (s.rows >= kManyRows && p_.dim % 32 == 0 && !p_.f32) {
         Tiles(job, s);
       } else {
         Attend(job, s);
@@ -101,7 +101,7 @@ class Fast final : public Kernel {
     KvStep step;
     step.pool = scratch + layout.pool;
     step.num_blocks = rows.batch * layout.blocks_each;
-    step.layers = 1, step.kv_heads = p_.kv_heads, step.head_dim = p_.dim;
+    step.layers = 1, step.kv_heads = p_.kv_heads, step.head_dim = p_.dim, step.f32 = p_.f32;
     step.sequences = {sequences, static_cast<size_t>(rows.batch)};
     return step;
   }
@@ -117,7 +117,13 @@ class Fast final : public Kernel {
     return t;
   }
 
+  void Store(const float* from, int64_t n, uint16_t* to, int64_t step) const { inner_.store(from, n, to, step); }
+  static void Store(const float* from, int64_t n, float* to, int64_t step) {
+    for (int64_t i = 0; i < n; ++i) to[i * step] = from[i];
+  }
+
   // Turns q, and turns and stores k and v.
+  template <typename E>
   void Prepare(const Job& job, const KvSequence& s) const {
     // Scratch was sized for the threads that make() was told of.
     const int64_t grain = job.args.team.size() > threads_ ? s.rows : std::max<int64_t>(1, 8192 / (p_.heads * p_.dim));
@@ -133,8 +139,8 @@ class Fast final : public Kernel {
           const int64_t at = row * job.rows.kv_step + g * p_.dim;
           const int32_t block = s.blocks[t / kTokens];
           inner_.turn(TurnOf(job, job.rows.k + at, row, 5, key));
-          inner_.store(key, p_.dim, job.step.Keys(block, job.layer, g) + t % kTokens, kTokens);
-          inner_.store(job.rows.v + at, p_.dim, job.step.Values(block, job.layer, g) + t % kTokens * p_.dim, 1);
+          Store(key, p_.dim, job.step.Keys<E>(block, job.layer, g) + t % kTokens, kTokens);
+          Store(job.rows.v + at, p_.dim, job.step.Values<E>(block, job.layer, g) + t % kTokens * p_.dim, 1);
         }
       }
     });
@@ -160,7 +166,7 @@ class Fast final : public Kernel {
         t.q = job.q + (row * p_.heads + head) * p_.dim;
         t.scale = p_.scale, t.softcap = p_.softcap;
         t.y = job.y + (row * p_.heads + head) * p_.dim;
-        inner_.row(t);
+        p_.f32 ? inner_.row_f32(t) : inner_.row(t);
       }
     });
   }
@@ -181,9 +187,9 @@ class Fast final : public Kernel {
   }
 
   Cache CacheOf(const Job& job, const KvSequence& s, int64_t g) const {
-    const auto* pool = reinterpret_cast<const uint16_t*>(job.step.pool);
-    return {pool, s.blocks, job.step.block_elements(), job.step.Keys(0, job.layer, g) - pool,
-            job.step.Values(0, job.layer, g) - pool};
+    const auto* pool = reinterpret_cast<const uint16_t*>(job.step.pool);   // offsets are in elements, of whichever type
+    return {pool, s.blocks, job.step.block_elements(), job.step.Keys<uint16_t>(0, job.layer, g) - pool,
+            job.step.Values<uint16_t>(0, job.layer, g) - pool};
   }
 
   Params p_;

@@ -9,13 +9,20 @@ namespace tenon::kernels::cached_attention {
 inline constexpr int64_t kMaxDim = 512;     ///< of a head, for the fast rows
 inline constexpr int kHeadsAtOnce = 4;
 
-/// Keys and values of one head group of a layer: block b of the sequence at pool + table[b] * block_elements + offset.
+/// Keys and values of one head group of a layer: block b of the sequence at pool + table[b] * block_elements + offset, in
+/// elements of type E: uint16_t for f16, or float.
 struct Cache {
-  const uint16_t* pool;
+  const void* pool;
   const int32_t* table;
   int64_t block_elements, key_offset, value_offset;
-  const uint16_t* Keys(int64_t b) const { return pool + table[b] * block_elements + key_offset; }
-  const uint16_t* Values(int64_t b) const { return pool + table[b] * block_elements + value_offset; }
+  template <typename E>
+  const E* Keys(int64_t b) const {
+    return static_cast<const E*>(pool) + table[b] * block_elements + key_offset;
+  }
+  template <typename E>
+  const E* Values(int64_t b) const {
+    return static_cast<const E*>(pool) + table[b] * block_elements + value_offset;
+  }
 };
 
 /// One query row against tokens [first, last) for up to kHeadsAtOnce heads that share keys.
@@ -65,7 +72,8 @@ struct AddTask {
 inline constexpr float kNever = -3.0e38f;   ///< the score of what is not seen
 
 struct Inner {
-  void (*row)(const RowTask& task);
+  void (*row)(const RowTask& task);        ///< against a cache of f16
+  void (*row_f32)(const RowTask& task);    ///< against one of f32
   void (*turn)(const TurnTask& task);
   /// to[i * step] = f16(from[i])
   void (*store)(const float* from, int64_t n, uint16_t* to, int64_t step);

@@ -85,28 +85,45 @@ class Reference final : public Kernel {
     return v;
   }
 
+  // Key and value of one token in a block of the cache.
+  template <typename E>
+  void Keep(const KvStep& kv, int64_t block, int64_t g, int64_t at, const std::vector<double>& k,
+            const std::vector<double>& v) const {
+    const auto element = [](double x) {
+      if constexpr (std::is_same_v<E, float>) return static_cast<float>(x);
+      return static_cast<E>(F32ToF16Bits(static_cast<float>(x)));
+    };
+    for (int64_t d = 0; d < p_.dim; ++d) {
+      kv.Keys<E>(block, p_.layer, g)[d * kKvBlockTokens + at] = element(k[static_cast<size_t>(d)]);
+      kv.Values<E>(block, p_.layer, g)[at * p_.dim + d] = element(v[static_cast<size_t>(d)]);
+    }
+  }
+  template <typename E>
+  void Recall(const KvStep& kv, int64_t block, int64_t g, int64_t at, std::vector<double>* k, std::vector<double>* v) const {
+    const auto number = [](E x) {
+      if constexpr (std::is_same_v<E, float>) return x;
+      return F16BitsToF32(static_cast<uint16_t>(x));
+    };
+    for (int64_t d = 0; d < p_.dim; ++d) {
+      (*k)[static_cast<size_t>(d)] = number(kv.Keys<E>(block, p_.layer, g)[d * kKvBlockTokens + at]);
+      (*v)[static_cast<size_t>(d)] = number(kv.Values<E>(block, p_.layer, g)[at * p_.dim + d]);
+    }
+  }
+
   void Sequence(const RunArgs& args, const Rows& rows, const KvSequence& s, const KvStep* kv, float* y) const {
     for (int64_t g = 0; g < p_.kv_heads; ++g) {
       std::vector<std::vector<double>> keys, values;
       for (int64_t t = 0; t < s.past + s.rows; ++t) {
         std::vector<double> k(static_cast<size_t>(p_.dim)), v(k);
         const int64_t block = kv != nullptr ? s.blocks[t / kKvBlockTokens] : 0, at = t % kKvBlockTokens;
-        const auto key = [&](int64_t d) { return kv->Keys(block, p_.layer, g) + d * kKvBlockTokens + at; };
-        const auto value = [&](int64_t d) { return kv->Values(block, p_.layer, g) + at * p_.dim + d; };
         if (t >= s.past) {
           const int64_t row = s.first_row + t - s.past;
           k = Turned(args, rows, rows.k + row * rows.kv_step + g * p_.dim, row, 5);
           const float* from = rows.v + row * rows.kv_step + g * p_.dim;
           v.assign(from, from + p_.dim);
-          for (int64_t d = 0; d < p_.dim && kv != nullptr; ++d) {
-            *key(d) = F32ToF16Bits(static_cast<float>(k[static_cast<size_t>(d)]));
-            *value(d) = F32ToF16Bits(from[d]);
-          }
+          if (kv != nullptr) p_.f32 ? Keep<float>(*kv, block, g, at, k, v) : Keep<uint16_t>(*kv, block, g, at, k, v);
         } else {
-          for (int64_t d = 0; d < p_.dim; ++d) {
-            k[static_cast<size_t>(d)] = F16BitsToF32(*key(d));
-            v[static_cast<size_t>(d)] = F16BitsToF32(*value(d));
-          }
+          p_.f32 ? Recall<float>(*kv, block, g, at, &k, &v) : Recall<uint16_t>(*kv, block, g, at, &k, &v);
         }
         keys.push_back(std::move(k));
         values.push_back(std::move(v));

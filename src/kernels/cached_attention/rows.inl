@@ -8,18 +8,25 @@ static inline void Softcap(float cap, float* s) {
   }
 }
 
+static inline V LoadElements(const uint16_t* p) {
+  return LoadH(p);
+}
+static inline V LoadElements(const float* p) {
+  return Load(p);
+}
+
 // Online softmax over blocks of 64 tokens: o and sum are of what has been seen, relative to e^max.
-template <int kHeads>
+template <typename E, int kHeads>
 void RowOf(const RowTask& t) {
   float o[kHeads * kMaxDim], p[kHeads * 64], max[kHeads], sum[kHeads];
   for (int h = 0; h < kHeads; ++h) max[h] = kNever, sum[h] = 0;
   for (int64_t i = 0; i < kHeads * t.dim; i += 16) Store(o + i, Zero());
   for (int64_t b = t.first / 64; b * 64 < t.last; ++b) {
-    const uint16_t* keys = t.cache.Keys(b);
+    const E* keys = t.cache.Keys<E>(b);
     V s[kHeads][4];
     for (auto& head : s) head[0] = head[1] = head[2] = head[3] = Zero();
     for (int64_t d = 0; d < t.dim; ++d, keys += 64) {
-      const V k0 = LoadH(keys), k1 = LoadH(keys + 16), k2 = LoadH(keys + 32), k3 = LoadH(keys + 48);
+      const V k0 = LoadElements(keys), k1 = LoadElements(keys + 16), k2 = LoadElements(keys + 32), k3 = LoadElements(keys + 48);
       for (int h = 0; h < kHeads; ++h) {
         const V q = Set(t.q[h * t.dim + d]);
         s[h][0] = Fma(k0, q, s[h][0]), s[h][1] = Fma(k1, q, s[h][1]);
@@ -47,7 +54,7 @@ void RowOf(const RowTask& t) {
       max[h] = now;
       for (int64_t d = 0; d < t.dim; d += 16) Store(o + h * t.dim + d, Mul(Load(o + h * t.dim + d), Set(c[0])));
     }
-    const uint16_t* values = t.cache.Values(b);
+    const E* values = t.cache.Values<E>(b);
     for (int64_t d = 0; d < t.dim; d += 32) {
       const bool two = d + 16 < t.dim;
       V a[kHeads][2];
@@ -56,7 +63,8 @@ void RowOf(const RowTask& t) {
         a[h][1] = two ? Load(o + h * t.dim + d + 16) : Zero();
       }
       for (int64_t i = begin; i < end; ++i) {
-        const V v0 = LoadH(values + i * t.dim + d), v1 = two ? LoadH(values + i * t.dim + d + 16) : Zero();
+        const E* v = values + i * t.dim + d;
+        const V v0 = LoadElements(v), v1 = two ? LoadElements(v + 16) : Zero();
         for (int h = 0; h < kHeads; ++h) {
           const V w = Set(p[h * 64 + i]);
           a[h][0] = Fma(v0, w, a[h][0]), a[h][1] = Fma(v1, w, a[h][1]);
@@ -74,12 +82,13 @@ void RowOf(const RowTask& t) {
   }
 }
 
+template <typename E>
 void Row(const RowTask& t) {
   switch (t.heads) {
-    case 1: RowOf<1>(t); break;
-    case 2: RowOf<2>(t); break;
-    case 3: RowOf<3>(t); break;
-    default: RowOf<4>(t); break;
+    case 1: RowOf<E, 1>(t); break;
+    case 2: RowOf<E, 2>(t); break;
+    case 3: RowOf<E, 3>(t); break;
+    default: RowOf<E, 4>(t); break;
   }
 }
 

@@ -77,8 +77,8 @@ void RunTile(const TileJob& job, const Inner& inner, const gemm::Bf16Kernels& ke
       }
     };
     // Tokens that are not there yet count as zeros: what lies in the block behind them may be anything.
-    load(job.cache.Keys(b), dim, tokens, kKvBlockTokens, (tokens + 31) / 32 * 32, parts.keys);
-    load(job.cache.Values(b), tokens, dim, dim, dim, parts.values);
+    load(job.cache.Keys<uint16_t>(b), dim, tokens, kKvBlockTokens, (tokens + 31) / 32 * 32, parts.keys);
+    load(job.cache.Values<uint16_t>(b), tokens, dim, dim, dim, parts.values);
     if (tokens <= 32) std::fill(scores + 1024, scores + 2048, 0.0f);
     for (int64_t h = 0; h < job.heads; ++h) {
       if (kernels.begin != nullptr) kernels.begin();
