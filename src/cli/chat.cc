@@ -11,14 +11,12 @@
 #include <memory>
 
 #include "base/mapped_file.h"
+#include "cli/answer_options.h"
 #include "cli/bench_llm.h"
 #include "cli/model_options.h"
 #include "cli/text_model.h"
-#include "generate/generate.h"
-#include "generate/sampler.h"
-#include "generate/stop.h"
-#include "text/chat_template.h"
-#include "text/tokenizer.h"
+#include "generate/text_answer.h"
+#include "text/chat_prompt.h"
 
 namespace tenon::cli {
 namespace {
@@ -52,12 +50,9 @@ bool AwaitInput() {
 
 struct Options {
   ModelOptions model;
+  AnswerOptions answer{.max_tokens = 1024};
   std::string system;
-  std::vector<std::string> stop;
-  int64_t max_tokens = 1024;
-  int64_t context = 0;
   bool stats = false;
-  generate::SamplerOptions sampler;
 };
 
 constexpr const char* kHelp =
@@ -121,7 +116,7 @@ class Chat {
       return Unsupported("{}: the model has no chat template; 'tenon generate --raw' continues a text", model.model);
     TENON_ASSIGN_OR_RETURN(template_, text::ChatTemplate::Parse(spec.chat_template));
     TENON_ASSIGN_OR_RETURN(tokenizer_, text::Tokenizer::Create(std::move(spec)));
-    TENON_ASSIGN_OR_RETURN(decoder_, generate::Decoder::Create(*session_, {.max_tokens = options_.context}));
+    TENON_ASSIGN_OR_RETURN(decoder_, generate::Decoder::Create(*session_, options_.answer.decoder()));
     Reset(options_.system);
     return Status::Ok();
   }
@@ -144,7 +139,12 @@ class Chat {
       fmt::print(stderr, "tenon: {}\n", status.message());  // the conversation stays as it was
     }
     if (terminal_) fmt::print("\n");
-    if (context_.json) context_.Document({{"messages", Json::parse(text::MessagesJson(messages_))}, {"turns", turns_}});
+    if (context_.json)
+      context_.Document(
+          {{"messages", Json::parse(text::MessagesJson(messages_))},
+           {"turns", turns_},
+           {"usage",
+            {{"prompt_tokens", prompt_tokens_}, {"cached_tokens", cached_tokens_}, {"completion_tokens", completion_tokens_}}}});
     return Status::Ok();
   }
 
@@ -226,72 +226,40 @@ class Chat {
     return file.Commit();
   }
 
-  std::string TokenText(int32_t id) const { return id < 0 ? std::string() : tokenizer_->spec().tokens[static_cast<size_t>(id)]; }
-
-  Result<std::vector<int32_t>> Encode() const {
-    text::ChatInput input;
-    input.messages_json = text::MessagesJson(messages_);
-    input.bos_token = TokenText(tokenizer_->spec().bos);
-    input.eos_token = TokenText(tokenizer_->spec().eos);
-    TENON_ASSIGN_OR_RETURN(const auto rendered, template_->Render(input));
-    return tokenizer_->EncodeTrusted(rendered.text, rendered.trusted, false);
-  }
-
   // Answers the last message. What the cache already holds of the conversation is not run again.
   Status Answer() {
-    TENON_ASSIGN_OR_RETURN(const std::vector<int32_t> prompt, Encode());
+    TENON_ASSIGN_OR_RETURN(const std::vector<int32_t> prompt, text::EncodeChat(*template_, *tokenizer_, messages_));
     if (static_cast<int64_t>(prompt.size()) >= decoder_->max_tokens())
       return ResourceLimit("the conversation has {} tokens; the context holds {}; /reset begins a new one", prompt.size(),
                            decoder_->max_tokens());
-    const size_t most = std::min(cached_.size(), prompt.size() - 1);
-    const auto kept = std::mismatch(cached_.begin(), cached_.begin() + static_cast<std::ptrdiff_t>(most), prompt.begin()).first -
-                      cached_.begin();
-    decoder_->Truncate(kept);
-    cached_ = prompt;
-
     CancelToken cancel;
-    generate::LoopOptions loop;
-    loop.max_tokens = options_.max_tokens;
-    loop.stop = tokenizer_->spec().end_of_turn;
-    loop.run.cancel = &cancel;
-    generate::SamplerOptions sampling = options_.sampler;
-    sampling.seed += static_cast<uint64_t>(turns_);  // an answer asked for again is another one
-    generate::Sampler sampler(sampling);
-    generate::StopStrings stops(options_.stop);
-    text::StreamDecoder stream(tokenizer_);
-    std::string answer_text;
-    const auto show = [&](const std::string& piece) {
-      answer_text += piece;
+    generate::TextOptions how = options_.answer.text(cancel);
+    how.loop.stop = tokenizer_->spec().end_of_turn;
+    how.sampler.seed += static_cast<uint64_t>(turns_);  // an answer asked for again is another one
+    running_answer = &cancel;
+    const auto answer = generate::AnswerText(*decoder_, tokenizer_, prompt, how, [&](const std::string& piece) {
       if (context_.json) return;
       std::fwrite(piece.data(), 1, piece.size(), stdout);
       std::fflush(stdout);
-    };
-    running_answer = &cancel;
-    auto answer = generate::Generate(
-        *decoder_, std::span(prompt).subspan(static_cast<size_t>(kept)), loop,
-        [&](std::span<const float> logits) { return sampler.Sample(logits); },
-        [&](int32_t token) {
-          show(stops.Add(stream.Add(token)));
-          return !stops.stopped();
-        });
+    });
     running_answer = nullptr;
-    if (answer.ok()) cached_.insert(cached_.end(), answer->tokens.begin(), answer->tokens.end());
-    cached_.resize(std::min(cached_.size(), static_cast<size_t>(decoder_->length())));
-    if (!answer.ok() && answer.status().code() != Code::kCancelled) return answer.status();
-    show(stops.Add(stream.Finish()) + stops.Finish());
+    TENON_RETURN_IF_ERROR(answer.status());
     if (!context_.json) fmt::print("\n");
     ++turns_;
-    messages_.emplace_back("assistant", answer_text);
-    Finished(answer.ok() ? &*answer : nullptr, static_cast<int64_t>(prompt.size()) - kept, kept);
+    prompt_tokens_ += static_cast<int64_t>(prompt.size()), cached_tokens_ += answer->reused;
+    completion_tokens_ += static_cast<int64_t>(answer->answer.tokens.size());
+    messages_.emplace_back("assistant", answer->text);
+    Finished(*answer, static_cast<int64_t>(prompt.size()));
     return Status::Ok();
   }
 
-  void Finished(const generate::Answer* answer, int64_t prompt, int64_t kept) const {
-    if ((answer == nullptr || answer->finish == generate::Finish::kCancelled) && terminal_) fmt::print("(stopped)\n");
-    if (answer != nullptr && stats_ && !context_.json && !context_.quiet) {
-      fmt::print(stderr, "{} tokens in, {} from the cache, {:.0f} per second; {} tokens out, {:.1f} per second ({})\n", prompt,
-                 kept, answer->PrefillRate(prompt), answer->tokens.size(), answer->DecodeRate(),
-                 generate::FinishName(answer->finish));
+  void Finished(const generate::TextAnswer& answer, int64_t prompt) const {
+    if (answer.answer.finish == generate::Finish::kCancelled && terminal_) fmt::print("(stopped)\n");
+    if (stats_ && !context_.json && !context_.quiet) {
+      const int64_t run = prompt - answer.reused;
+      fmt::print(stderr, "{} tokens in, {} from the cache, {:.0f} per second; {} tokens out, {:.1f} per second ({})\n", run,
+                 answer.reused, answer.answer.PrefillRate(run), answer.answer.tokens.size(), answer.answer.DecodeRate(),
+                 generate::FinishName(answer.answer.finish));
     }
   }
 
@@ -304,12 +272,11 @@ class Chat {
   std::shared_ptr<const text::Tokenizer> tokenizer_;
   std::unique_ptr<generate::Decoder> decoder_;
   std::vector<std::pair<std::string, std::string>> messages_;
-  std::vector<int32_t> cached_;  // what the decoder holds
-  int64_t turns_ = 0;
+  int64_t turns_ = 0, prompt_tokens_ = 0, cached_tokens_ = 0, completion_tokens_ = 0;
 };
 
 Status Run(const Options& options, Context& context) {
-  TENON_RETURN_IF_ERROR(options.sampler.Check());
+  TENON_RETURN_IF_ERROR(options.answer.sampler.Check());
   Chat chat(options, context);
   TENON_RETURN_IF_ERROR(chat.Open());
   struct sigaction action{};
@@ -325,21 +292,7 @@ Command Make_chat() {
             auto o = std::make_shared<Options>();
             o->model.AddModel(app);
             app.add_option("--system", o->system, "The system message");
-            app.add_option("--stop", o->stop, "Text that ends an answer (repeatable)");
-            app.add_option("--max-tokens", o->max_tokens, "Most tokens of an answer")
-                ->capture_default_str()
-                ->check(CLI::Range(int64_t{1}, int64_t{1} << 32));
-            app.add_option("--context", o->context, "Most tokens of the conversation; 0: as the model was trained")
-                ->capture_default_str()
-                ->check(CLI::Range(int64_t{0}, int64_t{1} << 32));
-            app.add_option("--temperature", o->sampler.temperature, "0: the most likely token always")->capture_default_str();
-            app.add_option("--top-k", o->sampler.top_k, "Choose among the best k; 0: all")->capture_default_str();
-            app.add_option("--top-p", o->sampler.top_p, "Choose among the best that add up to p; 1: all")->capture_default_str();
-            app.add_option("--min-p", o->sampler.min_p, "Choose among those with this part of the best one's probability")
-                ->capture_default_str();
-            app.add_option("--repetition-penalty", o->sampler.repetition_penalty, "Above 1: against repeating")
-                ->capture_default_str();
-            app.add_option("--seed", o->sampler.seed, "The same seed gives the same answers")->capture_default_str();
+            o->answer.Add(app);
             app.add_flag("--stats", o->stats, "Show tokens per second after each answer");
             o->model.AddCompile(app);
             o->model.AddSession(app);

@@ -20,6 +20,8 @@ struct Options {
   std::string pooling;
   std::string normalize;
   std::string prefix;
+  bool has_prefix = false;
+  std::string prompt_name;
   int64_t batch = 32;
   bool truncate = false;
 };
@@ -29,6 +31,7 @@ struct Recipe {
   std::string pooling = "mean";
   bool normalize = false;
   int64_t max_tokens = 512;
+  std::string prefix;
 
   static Result<Recipe> Of(const Session& session, const Options& options) {
     Recipe r;
@@ -39,6 +42,13 @@ struct Recipe {
     if (!get("tenon.pooling").empty()) r.pooling = get("tenon.pooling");
     if (!options.pooling.empty()) r.pooling = options.pooling;
     r.normalize = options.normalize.empty() ? get("tenon.normalize") == "1" : options.normalize == "yes";
+    r.prefix = options.prefix;
+    const std::string name = options.prompt_name.empty() ? get("tenon.default_prompt") : options.prompt_name;
+    if (!options.has_prefix && !name.empty()) {
+      const auto prompt = session.metadata().find("tenon.prompt." + name);
+      if (prompt == session.metadata().end()) return Usage("the model has no prompt '{}'", name);
+      r.prefix = prompt->second;
+    }
     const std::string longest = get("tenon.max_tokens");
     if (!longest.empty()) {
       TENON_ASSIGN_OR_RETURN(const auto list, ParseIntList(longest, "the model's tenon.max_tokens"));
@@ -115,10 +125,11 @@ Status RunAll(Session& session, const std::vector<std::vector<int32_t>>& ids, co
 
 // Ids of each text; one that is too long is refused, or cut on wish, with both numbers in the message.
 Result<std::vector<std::vector<int32_t>>> Encode(const text::Tokenizer& tokenizer, const std::vector<std::string>& texts,
-                                                 const Options& options, int64_t max_tokens) {
+                                                 const Options& options, const Recipe& recipe) {
+  const int64_t max_tokens = recipe.max_tokens;
   std::vector<std::vector<int32_t>> all;
   for (const std::string& t : texts) {
-    std::vector<int32_t> ids = tokenizer.Encode(options.prefix + t, {.add_special = true, .parse_special = false});
+    std::vector<int32_t> ids = tokenizer.Encode(recipe.prefix + t, {.add_special = true, .parse_special = false});
     if (static_cast<int64_t>(ids.size()) > max_tokens) {
       if (!options.truncate)
         return BadInput("text {} has {} tokens; the model takes {} (--truncate cuts)", all.size() + 1, ids.size(), max_tokens);
@@ -161,7 +172,7 @@ Status Run(const Options& given, Context& context) {
   if (session->inputs().size() != 1 || session->inputs()[0].dtype != DType::kI64)
     return Unsupported("{}: no encoder with the one input input_ids", options.model.model);
   TENON_ASSIGN_OR_RETURN(const Recipe recipe, Recipe::Of(*session, options));
-  TENON_ASSIGN_OR_RETURN(const auto ids, Encode(*tokenizer, texts, options, recipe.max_tokens));
+  TENON_ASSIGN_OR_RETURN(const auto ids, Encode(*tokenizer, texts, options, recipe));
   std::vector<std::vector<float>> vectors(ids.size());
   const auto start = std::chrono::steady_clock::now();
   TENON_RETURN_IF_ERROR(RunAll(*session, ids, recipe, options.batch, &vectors));
@@ -174,6 +185,7 @@ Status Run(const Options& given, Context& context) {
                       {"pooling", recipe.pooling},
                       {"normalize", recipe.normalize},
                       {"max_tokens", recipe.max_tokens},
+                      {"prefix", recipe.prefix},
                       {"usage", {{"prompt_tokens", tokens}}},
                       {"time_ms", ms}});
     return Status::Ok();
@@ -195,23 +207,28 @@ Status Run(const Options& given, Context& context) {
 }  // namespace
 
 Command Make_embed() {
-  return {"embed", "turn texts into vectors", "tenon embed models/minilm --lines texts.txt --output vectors.npy",
-          [](CLI::App& app) {
-            auto o = std::make_shared<Options>();
-            o->model.AddModel(app);
-            app.add_option("--text", o->text, "Text (repeatable)");
-            app.add_option("--lines", o->lines, "A file of texts, one a line; .jsonl: one JSON string a line");
-            app.add_option("--output", o->output, "A .npy file for the vectors, [texts, width]");
-            app.add_option("--prefix", o->prefix, "Put before each text, where a model wants one (\"query: \")");
-            app.add_option("--pooling", o->pooling, "In place of the model's own")
-                ->check(CLI::IsMember({"mean", "cls", "max", "last"}));
-            app.add_option("--normalize", o->normalize, "In place of the model's own")->check(CLI::IsMember({"yes", "no"}));
-            app.add_option("--batch", o->batch, "Most texts of one run")->capture_default_str()->check(CLI::Range(1, 4096));
-            app.add_flag("--truncate", o->truncate, "Cut texts that are too long for the model");
-            o->model.AddCompile(app);
-            o->model.AddSession(app);
-            return [o](Context& context) { return Run(*o, context); };
-          }};
+  return {
+      "embed", "turn texts into vectors", "tenon embed models/minilm --lines texts.txt --output vectors.npy", [](CLI::App& app) {
+        auto o = std::make_shared<Options>();
+        o->model.AddModel(app);
+        app.add_option("--text", o->text, "Text (repeatable)");
+        app.add_option("--lines", o->lines, "A file of texts, one a line; .jsonl: one JSON string a line");
+        app.add_option("--output", o->output, "A .npy file for the vectors, [texts, width]");
+        CLI::Option* prefix = app.add_option("--prefix", o->prefix, "Put before each text, in place of the model's own prompt");
+        app.add_option("--prompt-name", o->prompt_name, "The model's prompt of that name before each text; else its default one")
+            ->excludes(prefix);
+        app.add_option("--pooling", o->pooling, "In place of the model's own")
+            ->check(CLI::IsMember({"mean", "cls", "max", "last"}));
+        app.add_option("--normalize", o->normalize, "In place of the model's own")->check(CLI::IsMember({"yes", "no"}));
+        app.add_option("--batch", o->batch, "Most texts of one run")->capture_default_str()->check(CLI::Range(1, 4096));
+        app.add_flag("--truncate", o->truncate, "Cut texts that are too long for the model");
+        o->model.AddCompile(app);
+        o->model.AddSession(app);
+        return [o, prefix](Context& context) {
+          o->has_prefix = prefix->count() > 0;
+          return Run(*o, context);
+        };
+      }};
 }
 
 }  // namespace tenon::cli

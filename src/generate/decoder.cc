@@ -50,6 +50,7 @@ Decoder::Decoder(Session& session, std::unique_ptr<runtime::KvPool> pool, int64_
       ids_(static_cast<size_t>(chunk_)),
       logits_(static_cast<size_t>(vocabulary)) {
   blocks_.reserve(static_cast<size_t>(pool_->blocks()));
+  tokens_.reserve(static_cast<size_t>(pool_->blocks() * kBlock));
   pool_->Describe(&step_);
   input_.name = session.inputs()[0].name;
   input_.dtype = DType::kI64;
@@ -62,8 +63,8 @@ Decoder::~Decoder() = default;
 Status Decoder::Append(std::span<const int32_t> tokens, const RunOptions& options) {
   const auto n = static_cast<int64_t>(tokens.size());
   if (n == 0) return Usage("no tokens given; at least one is needed");
-  if (n > max_tokens_ - length_) {
-    return Usage("{} tokens after {}; the sequence has room for {}", n, length_, max_tokens_);
+  if (n > max_tokens_ - length()) {
+    return Usage("{} tokens after {}; the sequence has room for {}", n, length(), max_tokens_);
   }
   for (int64_t i = 0; i < n; i += chunk_) {
     const int64_t count = std::min(chunk_, n - i);
@@ -74,12 +75,12 @@ Status Decoder::Append(std::span<const int32_t> tokens, const RunOptions& option
 
 Status Decoder::Step(std::span<const int32_t> tokens, bool last, const RunOptions& options) {
   const auto n = static_cast<int64_t>(tokens.size());
-  while (static_cast<int64_t>(blocks_.size()) * kBlock < length_ + n) {
+  while (static_cast<int64_t>(blocks_.size()) * kBlock < length() + n) {
     TENON_ASSIGN_OR_RETURN(const int32_t block, pool_->Take());
     blocks_.push_back(block);
   }
   std::copy(tokens.begin(), tokens.end(), ids_.begin());
-  sequence_ = {0, n, length_, blocks_.data(), static_cast<int64_t>(blocks_.size())};
+  sequence_ = {0, n, length(), blocks_.data(), static_cast<int64_t>(blocks_.size())};
   step_.sequences = {&sequence_, 1};
   output_row_ = static_cast<int32_t>(n - 1);
   step_.output_rows = {&output_row_, last ? size_t{1} : size_t{0}};
@@ -90,16 +91,23 @@ Status Decoder::Step(std::span<const int32_t> tokens, bool last, const RunOption
   Status status = session_.RunInto(&input_, 1, &output_, 1, options);
   runtime::BindKv(session_, nullptr);
   TENON_RETURN_IF_ERROR(std::move(status));
-  length_ += n;
+  tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
   return {};
 }
 
 void Decoder::Truncate(int64_t n) {
-  length_ = std::clamp<int64_t>(n, 0, length_);
-  while (static_cast<int64_t>(blocks_.size()) * kBlock >= length_ + kBlock) {
+  tokens_.resize(static_cast<size_t>(std::clamp<int64_t>(n, 0, length())));
+  while (static_cast<int64_t>(blocks_.size()) * kBlock >= length() + kBlock) {
     pool_->Release(blocks_.back());
     blocks_.pop_back();
   }
+}
+
+int64_t Decoder::Reuse(std::span<const int32_t> prompt) {
+  const size_t most = std::min(tokens_.size(), prompt.empty() ? 0 : prompt.size() - 1);
+  const auto shared = std::mismatch(tokens_.begin(), tokens_.begin() + static_cast<std::ptrdiff_t>(most), prompt.begin()).first;
+  Truncate(shared - tokens_.begin());
+  return length();
 }
 
 }  // namespace tenon::generate

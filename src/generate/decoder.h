@@ -30,11 +30,16 @@ class Decoder {
   /// Scores of every token to come next, after the last Append.
   std::span<const float> logits() const { return logits_; }
 
-  int64_t length() const { return length_; }
+  int64_t length() const { return static_cast<int64_t>(tokens_.size()); }
   int64_t max_tokens() const { return max_tokens_; }
   int64_t vocabulary() const { return static_cast<int64_t>(logits_.size()); }
+  /// The tokens of the sequence.
+  std::span<const int32_t> tokens() const { return tokens_; }
   /// Forgets all tokens but the first n.
   void Truncate(int64_t n);
+  /// Forgets all but what a prompt begins with too; returns how many tokens stay, fewer than the prompt has, so that the rest of
+  /// it, appended, gives scores.
+  int64_t Reuse(std::span<const int32_t> prompt);
 
  private:
   Decoder(Session& session, std::unique_ptr<runtime::KvPool> pool, int64_t max_tokens, int64_t chunk, int64_t vocabulary);
@@ -42,7 +47,8 @@ class Decoder {
 
   Session& session_;
   std::unique_ptr<runtime::KvPool> pool_;
-  int64_t max_tokens_, chunk_, length_ = 0;
+  int64_t max_tokens_, chunk_;
+  std::vector<int32_t> tokens_;
   std::vector<int32_t> blocks_;
   std::vector<int64_t> ids_;
   std::vector<float> logits_;

@@ -92,6 +92,40 @@ def test_V18_embeddings_as_sentence_transformers(folder, tmp_path):
     np.testing.assert_allclose(raw, encode(weights, ids[1])[0], atol=1e-5)
 
 
+@pytest.fixture
+def prompting(folder, tmp_path):
+    for path in folder.iterdir():
+        (tmp_path / path.name).symlink_to(path)
+    (tmp_path / "config_sentence_transformers.json").write_text(json.dumps({"prompts": {"query": "a b ", "passage": ""}, "default_prompt_name": "query"}))
+    return tmp_path
+
+
+def test_V18_the_prompt_is_the_models_own(prompting, folder):
+    with_prompt = tenon_json("embed", folder, "--text", "a b hello")["embeddings"]
+    without = tenon_json("embed", folder, "--text", "hello")["embeddings"]
+    done = tenon_json("embed", prompting, "--text", "hello")
+    assert done["prefix"] == "a b " and done["embeddings"] == with_prompt
+    assert tenon_json("embed", prompting, "--text", "hello", "--prompt-name", "passage")["embeddings"] == without
+    assert tenon_json("embed", prompting, "--text", "hello", "--prefix", "")["embeddings"] == without
+    done = tenon("embed", prompting, "--text", "hello", "--prompt-name", "other")
+    assert done.returncode == 2 and "'other'" in error_line(done)
+    (prompting / "config_sentence_transformers.json").write_text(json.dumps({"prompts": {}, "default_prompt_name": "query"}))
+    assert tenon("embed", prompting, "--text", "hello").returncode == 3
+
+
+@pytest.mark.parametrize("word, pooling", [("cls", "cls"), ("lasttoken", "last"), ("weightedmean", None)])
+def test_V18_pooling_in_one_word(folder, tmp_path, word, pooling):
+    for path in folder.iterdir():
+        if path.name != "1_Pooling":
+            (tmp_path / path.name).symlink_to(path)
+    (tmp_path / "1_Pooling").mkdir()
+    (tmp_path / "1_Pooling/config.json").write_text(json.dumps({"embedding_dimension": 16, "pooling_mode": word, "include_prompt": True}))
+    if pooling is None:
+        assert tenon("embed", tmp_path, "--text", "a").returncode == 4
+    else:
+        assert tenon_json("embed", tmp_path, "--text", "a b")["pooling"] == pooling
+
+
 def test_V18_too_long_names_both_numbers(folder):
     done = tenon("embed", folder, "--text", "a " * 20)
     assert done.returncode == 3 and "22 tokens" in error_line(done) and "14" in error_line(done)

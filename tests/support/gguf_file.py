@@ -3,7 +3,7 @@ import struct
 
 import numpy as np
 
-U32, F32, BOOL, STRING, ARRAY, = 4, 6, 7, 8, 9
+U32, F32, BOOL, STRING, ARRAY = 4, 6, 7, 8, 9
 
 
 def _text(s):
@@ -18,6 +18,9 @@ def _value(v):
         return struct.pack("<II", U32, v)
     if isinstance(v, float):
         return struct.pack("<If", F32, v)
+    if isinstance(v, list):
+        kind = struct.unpack("<I", _value(v[0])[:4])[0]
+        return struct.pack("<IIQ", ARRAY, kind, len(v)) + b"".join(_value(e)[4:] for e in v)
     return struct.pack("<I", STRING) + _text(v)
 
 
@@ -48,7 +51,8 @@ class TinyLlama:
     """Two layers, grouped heads, rotary embedding on neighbouring pairs, as GGUF's llama has them."""
     vocabulary, width, heads, kv_heads, hidden, layers, base, epsilon = 100, 64, 4, 2, 96, 2, 10000.0, 1e-5
 
-    def __init__(self, path, quantized):
+    def __init__(self, path, quantized, metadata=None):
+        """`metadata`: what the file holds beside the model's numbers, or in place of them."""
         rng = np.random.default_rng(3)
         self.w, tensors = {}, {}
 
@@ -77,11 +81,11 @@ class TinyLlama:
             add(p + "ffn_up.weight", (self.hidden, self.width))
             add(p + "ffn_down.weight", (self.width, self.hidden))
         add("output_norm.weight", (self.width,))
-        metadata = {"general.architecture": "llama", "llama.block_count": self.layers, "llama.context_length": 256,
+        numbers = {"general.architecture": "llama", "llama.block_count": self.layers, "llama.context_length": 256,
                     "llama.embedding_length": self.width, "llama.feed_forward_length": self.hidden,
                     "llama.attention.head_count": self.heads, "llama.attention.head_count_kv": self.kv_heads,
                     "llama.rope.freq_base": self.base, "llama.attention.layer_norm_rms_epsilon": self.epsilon}
-        write(path, metadata, tensors)
+        write(path, numbers | (metadata or {}), tensors)
 
     def _norm(self, x, name):
         return x / np.sqrt((x * x).mean(-1, keepdims=True) + self.epsilon) * self.w[name]
@@ -113,3 +117,21 @@ class TinyLlama:
             g = h @ w[p + "ffn_gate.weight"].T
             x = x + (g / (1 + np.exp(-g)) * (h @ w[p + "ffn_up.weight"].T)) @ w[p + "ffn_down.weight"].T
         return self._norm(x, "output_norm.weight") @ w["token_embd.weight"].T
+
+
+CHAT_TEMPLATE = ("{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+                 "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}")
+
+
+class TalkingLlama(TinyLlama):
+    """One that has a tokenizer, a token a byte, and a chat template."""
+    vocabulary = 260
+
+    def __init__(self, path):
+        printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+        alphabet = {byte: chr(byte) for byte in printable} | {byte: chr(256 + i) for i, byte in enumerate(sorted(set(range(256)) - set(printable)))}
+        tokens = [alphabet[byte] for byte in range(256)] + ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "ab"]
+        super().__init__(path, False, {
+            "tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "smollm", "tokenizer.ggml.tokens": tokens, "tokenizer.ggml.merges": ["a b"],
+            "tokenizer.ggml.token_type": [1] * 256 + [3, 3, 3, 1], "tokenizer.ggml.eos_token_id": 258, "tokenizer.ggml.bos_token_id": 256, "tokenizer.ggml.add_bos_token": False,
+            "tokenizer.chat_template": CHAT_TEMPLATE, "llama.context_length": 2048})

@@ -1,0 +1,40 @@
+#include "cli/answer_options.h"
+
+namespace tenon::cli {
+
+void AnswerOptions::Add(CLI::App& app) {
+  const CLI::Range count(int64_t{0}, int64_t{1} << 32);
+  app.add_option("--max-tokens", max_tokens, "Most tokens of an answer")->capture_default_str()->check(count);
+  app.add_option("--context", context, "Most tokens of prompt and answers; 0: as the model was trained")
+      ->capture_default_str()
+      ->check(count);
+  app.add_option("--chunk", chunk, "Tokens of a prompt that run at one time")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+  app.add_option("--stop", stop, "Text that ends an answer and is not part of it (repeatable)");
+  app.add_option("--temperature", sampler.temperature, "0: the most likely token always")->capture_default_str();
+  app.add_option("--top-k", sampler.top_k, "Choose among the best k; 0: all")->capture_default_str();
+  app.add_option("--top-p", sampler.top_p, "Choose among the best that add up to p; 1: all")->capture_default_str();
+  app.add_option("--min-p", sampler.min_p, "Choose among those with this part of the best one's probability; 0: all")
+      ->capture_default_str();
+  app.add_option("--typical-p", sampler.typical_p, "Choose among the most typical that add up to p; 1: all")
+      ->capture_default_str();
+  app.add_option("--repetition-penalty", sampler.repetition_penalty, "Above 1: against repeating")->capture_default_str();
+  app.add_option("--frequency-penalty", sampler.frequency_penalty, "Taken off for each time that a token was there")
+      ->capture_default_str();
+  app.add_option("--presence-penalty", sampler.presence_penalty, "Taken off when a token was there")->capture_default_str();
+  app.add_option("--penalty-window", sampler.penalty_window, "Last tokens that the penalties look at; -1: all")
+      ->capture_default_str();
+  app.add_option("--seed", sampler.seed, "Of the random choice; the same seed gives the same answer")->capture_default_str();
+}
+
+generate::TextOptions AnswerOptions::text(const CancelToken& cancel) const {
+  generate::TextOptions text;
+  text.loop.max_tokens = max_tokens;
+  text.loop.run.cancel = &cancel;
+  text.sampler = sampler;
+  text.stop = stop;
+  return text;
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,24 @@
+// Flags of the commands that make a language model answer.
+#ifndef TENON_CLI_ANSWER_OPTIONS_H_
+#define TENON_CLI_ANSWER_OPTIONS_H_
+
+#include "cli/command.h"
+#include "generate/text_answer.h"
+
+namespace tenon::cli {
+
+struct AnswerOptions {
+  int64_t max_tokens = 128;
+  int64_t context = 0;
+  int64_t chunk = 512;
+  std::vector<std::string> stop;
+  generate::SamplerOptions sampler;
+
+  void Add(CLI::App& app);
+  generate::DecoderOptions decoder() const { return {.max_tokens = context, .chunk = chunk}; }
+  generate::TextOptions text(const CancelToken& cancel) const;
+};
+
+}  // namespace tenon::cli
+
+#endif  // TENON_CLI_ANSWER_OPTIONS_H_
