@@ -203,7 +203,8 @@ class InferenceServer {
   /// Counts a request that was refused before it became an InferRequest.
   virtual void CountRefused(const std::string& model, Outcome outcome) = 0;
 
-  /// (Re)loads and returns when done. The old one serves until the new one is warm; when loading fails it stays.
+  /// (Re)loads and returns when done. The old one serves until the new one is warm; when loading fails it stays. `config`: in
+  /// place of the model's settings for this load; with a path also in place of its files, and then the name may be a new one.
   virtual Status Load(const std::string& name, const std::optional<ModelConfig>& config = std::nullopt) = 0;
   /// No new requests; those handed in are answered; then the memory goes back.
   virtual Status Unload(const std::string& name) = 0;

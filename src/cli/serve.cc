@@ -24,7 +24,14 @@ struct ServeOptions {
   std::string drain = "30s";
   std::string body_limit = "256M";
   std::string response_limit = "256M";
+  std::string upload_limit = "1G";
+  std::string log_format = "text";
+  std::string log_level = "info";
+  bool log_requests = false;
+  uint64_t trace_rate = 0;
+  int64_t trace_count = -1;
   ModelConfig defaults;
+  std::vector<std::string> open = {"health", "metrics"};
   int max_batch = -1;
   int64_t max_delay_us = 0;
   ModelOptions common;
@@ -96,17 +103,29 @@ void Announce(const Context& context, const ServeOptions& o, const server::App& 
     context.Say(fmt::format("model   {} {} {}{}", m.name, m.version, m.state, m.reason.empty() ? "" : ": " + m.reason));
   }
   Json addresses = Json::object();
-  const auto add = [&](const char* name, int port, const char* before, const char* after) {
+  const std::string scheme = o.app.tls.certificate.empty() ? "http://" : "https://";
+  const auto add = [&](const char* name, int port, const std::string& before, const char* after) {
     if (port < 0) return;
     addresses[name] = Address(o.app.host, port);
     context.Say(fmt::format("{:<7} {}{}{}", name, before, Address(o.app.host, port), after));
   };
-  add("http", app.http_port(), "http://", "/");
+  add("http", app.http_port(), scheme, "/");
   add("grpc", app.grpc_port(), "", "");
-  add("metrics", app.metrics_port(), "http://", "/metrics");
+  add("metrics", app.metrics_port(), scheme, "/metrics");
   context.Say("ready; Ctrl-C drains and ends");
   context.Document({{"addresses", addresses}, {"models", list}});
   std::fflush(stdout);
+}
+
+void ApplyLogOptions(ServeOptions& o) {
+  o.app.log_format = o.log_format == "json" ? server::Log::Format::kJson : server::Log::Format::kText;
+  o.app.log = {{"log_warning", o.log_level != "error"},
+               {"log_info", o.log_level == "info"},
+               {"log_verbose_level", uint64_t{o.log_requests ? 1U : 0U}}};
+  using Values = std::vector<std::string>;
+  if (o.trace_rate > 0) o.app.trace["trace_level"] = Values{"TIMESTAMPS"};
+  if (o.trace_rate > 0) o.app.trace["trace_rate"] = Values{std::to_string(o.trace_rate)};
+  o.app.trace["trace_count"] = Values{std::to_string(o.trace_count)};
 }
 
 Status Run(const CLI::App& app, ServeOptions& o, Context& context) {
@@ -115,25 +134,33 @@ Status Run(const CLI::App& app, ServeOptions& o, Context& context) {
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  if (!o.app.api_keys.empty() || !o.app.log_file.empty())
+    sigaddset(&signals, SIGHUP);   // else it ends the process, as a closed terminal should
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
   TENON_ASSIGN_OR_RETURN(const double drain_s, ParseDuration(o.drain));
   TENON_ASSIGN_OR_RETURN(o.app.limits.body, ParseBytes(o.body_limit));
   TENON_ASSIGN_OR_RETURN(o.app.response_limit, ParseBytes(o.response_limit));
+  TENON_ASSIGN_OR_RETURN(o.app.upload_limit, ParseBytes(o.upload_limit));
+  ApplyLogOptions(o);
+  const auto open = [&o](const char* what) { return std::find(o.open.begin(), o.open.end(), what) != o.open.end(); };
+  o.app.open_health = open("health");
+  o.app.open_metrics = open("metrics");
   TENON_ASSIGN_OR_RETURN(ServerOptions options, ServerOptionsOf(app, o, context));
+  o.app.defaults = options.defaults;
   TENON_ASSIGN_OR_RETURN(const auto models, InferenceServer::Create(std::move(options)));
   TENON_ASSIGN_OR_RETURN(const auto front, server::App::Start(*models, o.app));
   TENON_RETURN_IF_ERROR(models->Start());
   Announce(context, o, *front, *models);
   int signal = 0;
-  sigwait(&signals, &signal);
+  while (sigwait(&signals, &signal) != 0 || signal == SIGHUP) front->Reload();
   context.Say("draining");
   std::fflush(stdout);
   front->StopAccepting();
   std::thread([signals] {
     // A second signal does not wait.
-    int again = 0;
-    sigwait(&signals, &again);
+    int again = SIGHUP;
+    while (again == SIGHUP) sigwait(&signals, &again);
     _exit(130);
   }).detach();
   const bool drained = models->Drain(std::chrono::milliseconds(static_cast<int64_t>(drain_s * 1000)));
@@ -145,6 +172,47 @@ Status Run(const CLI::App& app, ServeOptions& o, Context& context) {
     _exit(0);   // they hold on to what would be taken down
   }
   return Status::Ok();
+}
+
+void AddSecurity(CLI::App& app, ServeOptions& o) {
+  app.add_option("--api-keys", o.app.api_keys, "File of keys, 'KEY [infer|admin]' a line; SIGHUP reads it again; none: no keys")
+      ->envname("TENON_API_KEYS");
+  app.add_option("--open", o.open, "What needs no key: health, metrics (with commas), none")
+      ->delimiter(',')
+      ->capture_default_str()
+      ->check(CLI::IsMember({"health", "metrics", "none"}))
+      ->envname("TENON_OPEN");
+  const auto file = [&app](const char* name, std::string& value, const char* text, const char* variable) {
+    app.add_option(name, value, text)->envname(variable);
+  };
+  file("--tls-cert", o.app.tls.certificate, "Certificate of the server (PEM, with those that signed it): TLS on all ports",
+       "TENON_TLS_CERT");
+  file("--tls-key", o.app.tls.key, "Its key (PEM, without a password)", "TENON_TLS_KEY");
+  file("--tls-client-ca", o.app.tls.client_ca, "Clients need a certificate that one of these (PEM) signed",
+       "TENON_TLS_CLIENT_CA");
+}
+
+void AddLog(CLI::App& app, ServeOptions& o) {
+  app.add_option("--log-format", o.log_format, "text or json: one record a line")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"text", "json"}))
+      ->envname("TENON_LOG_FORMAT");
+  app.add_option("--log-level", o.log_level, "error, warning or info")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"error", "warning", "info"}))
+      ->envname("TENON_LOG_LEVEL");
+  app.add_option("--log-file", o.app.log_file, "File instead of stderr; SIGHUP opens it again")->envname("TENON_LOG_FILE");
+  app.add_flag("--log-requests", o.log_requests, "A line for each request, with its id and traceparent")
+      ->envname("TENON_LOG_REQUESTS");
+  app.add_option("--trace-file", o.app.trace_file, "File for traces: when each part of a request began and ended")
+      ->envname("TENON_TRACE_FILE");
+  app.add_option("--trace-rate", o.trace_rate, "Trace one request of so many; 0: none until v2/trace/setting asks for it")
+      ->capture_default_str()
+      ->envname("TENON_TRACE_RATE");
+  app.add_option("--trace-count", o.trace_count, "Traces to make; -1: no end")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{-1}, int64_t{1} << 62))
+      ->envname("TENON_TRACE_COUNT");
 }
 
 void AddOptions(CLI::App& app, ServeOptions& o) {
@@ -193,6 +261,11 @@ void AddOptions(CLI::App& app, ServeOptions& o) {
   app.add_option("--response-limit", o.response_limit, "Largest answer; its size is known before it is written")
       ->capture_default_str()
       ->envname("TENON_RESPONSE_LIMIT");
+  app.add_option("--upload-limit", o.upload_limit, "Files that requests to load may bring, all together")
+      ->capture_default_str()
+      ->envname("TENON_UPLOAD_LIMIT");
+  AddSecurity(app, o);
+  AddLog(app, o);
   o.common.AddCompile(app);
   o.common.AddSession(app);
 }

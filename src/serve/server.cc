@@ -73,7 +73,7 @@ Status LocalServer::ScanFolder() {
   const std::lock_guard lock(mutex_);
   for (const auto& [name, path] : found) {
     auto [it, fresh] = models_.try_emplace(name);
-    if (!fresh) continue;
+    if (!fresh && (it->second.configured || !it->second.path.empty())) continue;
     it->second.path = path;
     it->second.config = options_.defaults;
     it->second.config.name = name;
@@ -203,13 +203,14 @@ Status LocalServer::LoadEntry(const std::string& name, const std::optional<Model
   ModelConfig config;
   {
     const std::lock_guard lock(mutex_);
-    const auto it = models_.find(name);
-    if (it == models_.end()) return Usage("unknown model '{}'; the repository does not hold it", name);
-    loading = it->second.loading;
-    path = it->second.path;
-    config = override_config.value_or(it->second.config);
+    const bool elsewhere = override_config && !override_config->path.empty();
+    if (!elsewhere && models_.count(name) == 0) return Usage("unknown model '{}'; the repository does not hold it", name);
+    Entry& entry = models_[name];
+    loading = entry.loading;
+    path = elsewhere ? override_config->path : entry.path;
+    config = override_config.value_or(entry.config);
     config.name = name;
-    if (it->second.loaded.empty()) it->second.state = "LOADING";
+    if (entry.loaded.empty()) entry.state = "LOADING";
   }
   const std::lock_guard one(*loading);
   Status status;
@@ -233,6 +234,8 @@ Status LocalServer::LoadEntry(const std::string& name, const std::optional<Model
       entry.active = config;
     }
     entry.state = entry.loaded.empty() ? "UNAVAILABLE" : "READY";   // a failed load keeps the old
+    // A name that only a failed request knew is nobody's.
+    if (entry.loaded.empty() && entry.path.empty() && !entry.configured) models_.erase(name);
   }
   Retire(std::move(fresh));
   return std::move(status).Within(fmt::format("model '{}'", name));

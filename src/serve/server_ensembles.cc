@@ -10,7 +10,12 @@ namespace tenon::serve {
 Result<FoundModel> LocalServer::Settle(const std::string& name, const std::string& path, bool own, ModelConfig* config) const {
   FoundModel found;
   if (!path.empty() || config->ensemble.empty()) {
-    TENON_ASSIGN_OR_RETURN(found, FindModel(path));
+    auto there = FindModel(path);
+    if (there.ok()) {
+      found = std::move(there).value();
+    } else if (!own || config->ensemble.empty()) {
+      return std::move(there).TakeStatus();
+    }
   }
   if (!own && options_.read_config && !found.folder.empty()) {
     TENON_RETURN_IF_ERROR(options_.read_config(found.folder, config));

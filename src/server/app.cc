@@ -6,7 +6,8 @@
 #include <thread>
 
 #include "server/compress.h"
-#include "server/context.h"
+#include "server/observe.h"
+#include "server/router.h"
 #include "server/status_map.h"
 #include "server/transport/grpc.h"
 
@@ -71,6 +72,7 @@ class PackingExchange final : public Exchange {
     });
   }
   void OnGone(std::function<void()> gone) override { inner_->OnGone(std::move(gone)); }
+  std::string Client() const override { return inner_->Client(); }
 
  private:
   std::shared_ptr<Exchange> inner_;
@@ -82,29 +84,47 @@ class LocalApp final : public App {
   LocalApp(InferenceServer& models, const AppOptions& options) : options_(options), context_(models) {
     context_.response_limit = options.response_limit;
     context_.background = [this](std::function<void()> job) { background_.Add(std::move(job)); };
+    context_.access.SetOpen(options.open_health, options.open_metrics);
+    context_.loads.Configure(options.defaults, options.upload_limit);
+    context_.traces.SetFile(options.trace_file);
   }
 
   Status Open() {
-    const auto handler = [this](std::shared_ptr<HttpRequest> request, std::shared_ptr<Exchange> exchange) {
-      Handle(std::move(request), std::move(exchange));
+    TENON_RETURN_IF_ERROR(context_.log.Open(options_.log_file, options_.log_format));
+    TENON_RETURN_IF_ERROR(context_.log.Change(options_.log));
+    TENON_RETURN_IF_ERROR(context_.traces.Update("", options_.trace));
+    if (!options_.api_keys.empty()) TENON_RETURN_IF_ERROR(context_.access.Load(options_.api_keys));
+    TENON_ASSIGN_OR_RETURN(const Tls tls, ReadTls(options_.tls));
+    HttpOptions http{options_.host, options_.http_port, options_.io_threads, options_.limits, tls, {}, {}};
+    if (context_.access.on()) {
+      http.gate = [this](const HttpRequest& head, const Exchange& exchange) {
+        auto refusal = Refusal(head);
+        if (refusal) ObserveRefusal(head, exchange, &*refusal, context_.log);
+        return refusal;
+      };
+    }
+    http.handler = [this](std::shared_ptr<HttpRequest> request, std::shared_ptr<Exchange> exchange) {
+      auto observed = Observed(std::move(exchange), *request, context_.log);
+      Handle(std::move(request), std::move(observed));
     };
     if (options_.http_port >= 0) {
-      TENON_ASSIGN_OR_RETURN(
-          http_, HttpServer::Listen(options_.host, options_.http_port, options_.io_threads, options_.limits, handler));
+      TENON_ASSIGN_OR_RETURN(http_, HttpServer::Listen(http));
     }
     if (options_.grpc_port >= 0) {
-      TENON_ASSIGN_OR_RETURN(grpc_, GrpcServer::Listen(context_, options_.host, options_.grpc_port, options_.limits.body));
+      TENON_ASSIGN_OR_RETURN(grpc_, GrpcServer::Listen(context_, options_.host, options_.grpc_port, options_.limits.body, tls));
     }
     // That port is open to whoever collects metrics: nothing else is reached through it.
-    const auto metrics_only = [this](std::shared_ptr<HttpRequest> request, std::shared_ptr<Exchange> exchange) {
+    http.port = options_.metrics_port;
+    http.threads = 1;
+    if (options_.open_metrics) http.tls.client_ca.clear();
+    http.handler = [this](std::shared_ptr<HttpRequest> request, std::shared_ptr<Exchange> exchange) {
       const bool allowed =
           request->method == "GET" && (request->target.starts_with("/metrics") || request->target.starts_with("/v2/health"));
       if (allowed) return Handle(std::move(request), std::move(exchange));
       exchange->Respond([] { return ErrorResponse(Outcome::kNotFound, "this port has /metrics and /v2/health"); });
     };
     if (options_.metrics_port >= 0) {
-      TENON_ASSIGN_OR_RETURN(metrics_,
-                             HttpServer::Listen(options_.host, options_.metrics_port, 1, options_.limits, metrics_only));
+      TENON_ASSIGN_OR_RETURN(metrics_, HttpServer::Listen(std::move(http)));
     }
     return Status::Ok();
   }
@@ -115,8 +135,24 @@ class LocalApp final : public App {
   void StopAccepting() override {
     if (http_ != nullptr) http_->StopAccepting();
   }
+  void Reload() override {
+    Status status = context_.access.Reload();
+    if (Status log = context_.log.Reopen(); status.ok()) status = std::move(log);
+    context_.log.Write(status.ok() ? LogLevel::kInfo : LogLevel::kError, "reload", {{"reason", status.message()}});
+  }
 
  private:
+  // Whoever may not ask is told before the body is read.
+  std::optional<HttpResponse> Refusal(const HttpRequest& head) const {
+    const Verdict verdict = context_.access.Check(AccessOf(head.method, head.target), head.Header("Authorization"));
+    if (verdict == Verdict::kAllowed) return std::nullopt;
+    const bool known = verdict == Verdict::kForbidden;
+    HttpResponse r = ErrorResponse(Outcome::kBadRequest, RefusalText(verdict));
+    r.status = known ? 403 : 401;
+    if (!known) r.headers.emplace_back("WWW-Authenticate", "Bearer");
+    return r;
+  }
+
   // A page of another site that a user has open must not change what this server does.
   static bool ForeignPage(const HttpRequest& request) {
     const std::string_view origin = request.Header("Origin");

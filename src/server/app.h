@@ -5,6 +5,9 @@
 #include <memory>
 #include <string>
 
+#include "server/log.h"
+#include "server/tls.h"
+#include "server/traces.h"
 #include "server/transport/http.h"
 #include "tenon/server.h"
 
@@ -18,6 +21,17 @@ struct AppOptions {
   int io_threads = 2;
   HttpLimits limits;
   uint64_t response_limit = uint64_t{256} << 20;
+  std::string api_keys;        ///< file of keys; empty: everybody may ask everything
+  bool open_health = true;     ///< answered without a key
+  bool open_metrics = true;
+  TlsFiles tls;                ///< of all ports
+  std::string log_file;        ///< empty: stderr
+  Log::Format log_format = Log::Format::kText;
+  LogValues log;               ///< what is not as Log has it by default
+  std::string trace_file;
+  TraceChanges trace;
+  ModelConfig defaults;        ///< what settings of a request to load begin with
+  uint64_t upload_limit = uint64_t{1} << 30;   ///< bytes of files of requests to load
 };
 
 class App {
@@ -29,6 +43,8 @@ class App {
   virtual int grpc_port() const = 0;
   virtual int metrics_port() const = 0;
   virtual void StopAccepting() = 0;
+  /// Reads keys again and opens the log's file again, and tells the log. What cannot be read stays as it was.
+  virtual void Reload() = 0;
 };
 
 }  // namespace tenon::server

@@ -14,6 +14,11 @@ Status ReadModelConfig(const std::string& folder, ModelConfig* config);
 
 /// Text of a config.pbtxt over `config`.
 Status ParsePbtxt(const std::string& text, ModelConfig* config);
+/// The same settings as JSON.
+Status ParseConfigJson(const std::string& text, ModelConfig* config);
+
+/// Parameters of built-in steps that name a file beside the settings.
+inline constexpr const char* kStepFiles[] = {"labels", "characters"};
 
 /// One model's settings as YAML over `config`:
 ///   name, path, max_batch, preferred_batch: [4, 8], max_queue_delay_us, instances, threads, group, memory_limit: 512M,

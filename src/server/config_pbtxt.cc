@@ -1,6 +1,7 @@
-// config.pbtxt, read by protobuf's own text parser.
+// config.pbtxt and the same as JSON, read by protobuf's own parsers.
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/text_format.h>
+#include <google/protobuf/util/json_util.h>
 
 #include "base/status.h"
 #include "kserve.pb.h"
@@ -117,18 +118,7 @@ Status ApplyStep(const inference::ModelConfig& m, ModelConfig* c) {
   return Status::Ok();
 }
 
-}  // namespace
-
-Status ParsePbtxt(const std::string& text, ModelConfig* config) {
-  if (text.size() > kMaxText) return BadInput("{} bytes; settings have at most {}", text.size(), kMaxText);
-  inference::ModelConfig m;
-  Errors errors;
-  google::protobuf::TextFormat::Parser parser;
-  parser.RecordErrorsTo(&errors);
-  parser.AllowUnknownField(true);   // of Triton's many fields those for other back ends mean nothing here
-  parser.SetRecursionLimit(32);
-  if (!parser.ParseFromString(text, &m))
-    return BadInput("{}", errors.first.empty() ? "no valid text of a ModelConfig" : errors.first);
+Status Apply(const inference::ModelConfig& m, ModelConfig* config) {
   if (!m.name().empty()) config->name = m.name();
   if (m.max_batch_size() < 0 || m.max_batch_size() > kMaxBatch) {
     return BadInput("max_batch_size is {}; allowed: 0..{}", m.max_batch_size(), kMaxBatch);
@@ -144,6 +134,31 @@ Status ParsePbtxt(const std::string& text, ModelConfig* config) {
   if (m.platform() == "tenon_step") TENON_RETURN_IF_ERROR(ApplyStep(m, config));
   if (!config->ensemble.empty()) config->max_batch = 0;   // its requests do not join; those to its models do
   return Status::Ok();
+}
+
+}  // namespace
+
+Status ParsePbtxt(const std::string& text, ModelConfig* config) {
+  if (text.size() > kMaxText) return BadInput("{} bytes; settings have at most {}", text.size(), kMaxText);
+  inference::ModelConfig m;
+  Errors errors;
+  google::protobuf::TextFormat::Parser parser;
+  parser.RecordErrorsTo(&errors);
+  parser.AllowUnknownField(true);   // of Triton's many fields those for other back ends mean nothing here
+  parser.SetRecursionLimit(32);
+  if (!parser.ParseFromString(text, &m))
+    return BadInput("{}", errors.first.empty() ? "no valid text of a ModelConfig" : errors.first);
+  return Apply(m, config);
+}
+
+Status ParseConfigJson(const std::string& text, ModelConfig* config) {
+  if (text.size() > kMaxText) return BadInput("{} bytes; settings have at most {}", text.size(), kMaxText);
+  inference::ModelConfig m;
+  google::protobuf::util::JsonParseOptions options;
+  options.ignore_unknown_fields = true;
+  const auto parsed = google::protobuf::util::JsonStringToMessage(text, &m, options);
+  if (!parsed.ok()) return BadInput("{}", parsed.message().as_string());
+  return Apply(m, config);
 }
 
 }  // namespace tenon::server

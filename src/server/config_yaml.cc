@@ -261,7 +261,7 @@ Status ReadModelConfig(const std::string& folder, ModelConfig* config) {
     config->path = own_path;
     // Files of steps lie beside the settings.
     for (EnsemblePart& part : config->ensemble.parts) {
-      for (const char* file : {"labels", "characters"}) {
+      for (const char* file : kStepFiles) {
         const auto it = part.parameters.find(file);
         if (it != part.parameters.end()) it->second = (std::filesystem::path(folder) / it->second).string();
       }

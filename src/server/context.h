@@ -7,16 +7,24 @@
 #include <string>
 #include <vector>
 
+#include "server/access.h"
+#include "server/log.h"
+#include "server/model_loads.h"
 #include "server/shared_memory.h"
+#include "server/traces.h"
 #include "server/transport/http.h"
 #include "tenon/server.h"
 
 namespace tenon::server {
 
 struct Context {
-  explicit Context(InferenceServer& m) : models(m) {}
+  explicit Context(InferenceServer& m) : models(m), loads(m) {}
   InferenceServer& models;
+  ModelLoads loads;
   SharedMemory regions;
+  AccessControl access;
+  Log log;
+  Traces traces;
   uint64_t response_limit = uint64_t{256} << 20;         ///< bytes of one answer
   std::function<void(std::function<void()>)> background; ///< runs what may block, one after another
 };
@@ -34,9 +42,6 @@ struct Call {
 };
 
 HttpResponse ErrorResponse(Outcome outcome, const std::string& message, int retry_after_s = 0);
-
-/// Finds the endpoint of a request and runs it; 404 and 405 where there is none.
-void Route(Context& context, std::shared_ptr<HttpRequest> request, std::shared_ptr<Exchange> exchange);
 
 }  // namespace tenon::server
 

@@ -45,8 +45,9 @@ Status CheckInferResponse(const InferCall& call, const std::vector<HostTensor>& 
                           uint64_t limit);
 
 /// The answer's body, with the header and type that go with it.
-Result<HttpResponse> WriteInferResponse(const InferCall& call, InferResponse response, const SharedMemory& regions,
-                                        const std::vector<std::string>& labels);
+Result<HttpResponse> WriteInferResponse(const InferCall& call, InferResponse response, const SharedMemory& regions);
+/// {"model_name", "model_version", "id"?, and each output by its name: one element as it is, several as a flat list}.
+Result<HttpResponse> WriteGenerateResponse(const InferCall& call, InferResponse response, const SharedMemory& regions);
 
 /// The `classes` largest of each row as "value:index[:label]".
 Result<HostTensor> Classify(const HostTensor& output, int64_t classes, const std::vector<std::string>& labels);

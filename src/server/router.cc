@@ -1,25 +1,20 @@
+#include "server/router.h"
+
 #include <charconv>
 
-#include "server/context.h"
 #include "server/json_text.h"
 #include "server/status_map.h"
 
 namespace tenon::server {
 
-#define ENDPOINT(method, path, function) void function(Call& call);
+#define ENDPOINT(method, path, function, access, summary) void function(Call& call);
 #include "server/endpoints.inc"
 #undef ENDPOINT
 
 namespace {
 
-struct Endpoint {
-  std::string_view method;
-  std::string_view path;
-  void (*run)(Call&);
-};
-
 constexpr Endpoint kEndpoints[] = {
-#define ENDPOINT(method, path, function) {method, path, function},
+#define ENDPOINT(method, path, function, access, summary) {method, path, #function, Access::access, summary, function},
 #include "server/endpoints.inc"
 #undef ENDPOINT
 };
@@ -52,7 +47,7 @@ bool Match(std::string_view pattern, std::string_view path, std::vector<std::str
   args->clear();
   while (!pattern.empty() && !path.empty()) {
     const std::string_view want = TakePart(&pattern), have = TakePart(&path);
-    if (want == "{}") {
+    if (want.starts_with('{')) {
       if (have.empty()) return false;
       args->push_back(PercentDecoded(have));
     } else if (want != have) {
@@ -62,7 +57,31 @@ bool Match(std::string_view pattern, std::string_view path, std::vector<std::str
   return pattern.empty() && path.empty();
 }
 
+std::string_view PathOf(std::string_view target) {
+  std::string_view path = target.substr(0, target.find('?'));
+  while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
+  return path;
+}
+
+std::string_view MethodOf(std::string_view method) {
+  return method == "HEAD" ? "GET" : method;
+}
+
 }  // namespace
+
+std::span<const Endpoint> Endpoints() {
+  return kEndpoints;
+}
+
+Access AccessOf(std::string_view method, std::string_view target) {
+  const std::string_view path = PathOf(target);
+  std::vector<std::string> args;
+  if (path.empty() || path[0] != '/') return Access::kInfer;
+  for (const Endpoint& e : kEndpoints) {
+    if (e.method == MethodOf(method) && Match(e.path, path, &args)) return e.access;
+  }
+  return Access::kInfer;
+}
 
 HttpResponse ErrorResponse(Outcome outcome, const std::string& message, int retry_after_s) {
   HttpResponse r;
@@ -89,10 +108,8 @@ void Call::ReplyError(Outcome outcome, const std::string& message, int retry_aft
 }
 
 void Route(Context& context, std::shared_ptr<HttpRequest> request, std::shared_ptr<Exchange> exchange) {
-  std::string_view path = request->target;
-  path = path.substr(0, path.find('?'));
-  while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
-  const std::string_view method = request->method == "HEAD" ? std::string_view("GET") : request->method;
+  const std::string_view path = PathOf(request->target);
+  const std::string_view method = MethodOf(request->method);
   Call call{std::move(request), std::move(exchange), {}, context};
   std::string allowed;
   if (!path.empty() && path[0] == '/') {

@@ -7,8 +7,10 @@
 
 namespace tenon::server {
 
+using ResponseWriter = Result<HttpResponse> (*)(const InferCall& call, InferResponse response, const SharedMemory& regions);
+
 /// `infer.request` names its model and version. A client that vanishes cancels its request.
-void Submit(const Call& call, InferCall infer);
+void Submit(const Call& call, InferCall infer, ResponseWriter write = WriteInferResponse);
 
 /// Counts and answers a request whose body could not be read.
 void RefuseInfer(const Call& call, const std::string& model, const Status& status);

@@ -57,8 +57,25 @@ Status AppendData(const HostTensor& t, std::string* out) {
   return Status::Ok();
 }
 
+// The answer up to its outputs.
+std::string NamesOf(const InferResponse& response) {
+  std::string json = "{\"model_name\":";
+  AppendJsonString(response.model, &json);
+  json += ",\"model_version\":";
+  AppendJsonString(response.version, &json);
+  if (!response.id.empty()) {
+    json += ",\"id\":";
+    AppendJsonString(response.id, &json);
+  }
+  return json;
+}
+
+size_t ElementCount(const HostTensor& t) {
+  return t.dtype == DType::kString ? t.strings.size() : t.bytes * 8 / static_cast<size_t>(std::max(1, DTypeBits(t.dtype)));
+}
+
 uint64_t TextEstimate(const HostTensor& t) {
-  if (t.dtype != DType::kString) return t.bytes * 8 / static_cast<uint64_t>(std::max(1, DTypeBits(t.dtype))) * kTextPerElement;
+  if (t.dtype != DType::kString) return ElementCount(t) * kTextPerElement;
   uint64_t sum = 0;
   for (const std::string& s : t.strings) sum += s.size() * 2 + 8;
   return sum;
@@ -207,23 +224,29 @@ Status CheckInferResponse(const InferCall& call, const std::vector<HostTensor>& 
                        limit);
 }
 
-Result<HttpResponse> WriteInferResponse(const InferCall& call, InferResponse response, const SharedMemory& regions,
-                                        const std::vector<std::string>& labels) {
-  Writer writer;
-  writer.json = "{\"model_name\":";
-  AppendJsonString(response.model, &writer.json);
-  writer.json += ",\"model_version\":";
-  AppendJsonString(response.version, &writer.json);
-  if (!response.id.empty()) {
-    writer.json += ",\"id\":";
-    AppendJsonString(response.id, &writer.json);
+Result<HttpResponse> WriteGenerateResponse(const InferCall&, InferResponse response, const SharedMemory&) {
+  HttpResponse http;
+  http.body = NamesOf(response);
+  for (const HostTensor& t : response.outputs) {
+    http.body += ',';
+    AppendJsonString(t.name, &http.body);
+    const bool one = ElementCount(t) == 1;
+    http.body += one ? ":" : ":[";
+    TENON_RETURN_IF_ERROR(AppendData(t, &http.body));
+    if (!one) http.body += ']';
   }
-  writer.json += ",\"outputs\":[";
+  http.body += '}';
+  return http;
+}
+
+Result<HttpResponse> WriteInferResponse(const InferCall& call, InferResponse response, const SharedMemory& regions) {
+  Writer writer;
+  writer.json = NamesOf(response) + ",\"outputs\":[";
   bool first = true;
   for (HostTensor& t : response.outputs) {
     const OutputWish wish = call.WishFor(t.name);
     if (wish.classes > 0) {
-      TENON_ASSIGN_OR_RETURN(t, Classify(t, wish.classes, labels));
+      TENON_ASSIGN_OR_RETURN(t, Classify(t, wish.classes, {}));
     }
     if (!first) writer.json += ',';
     first = false;

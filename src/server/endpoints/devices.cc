@@ -9,9 +9,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-void RunChange(Call& call, std::function<Status(InferenceServer&)> change) {
-  call.context.background([call, change = std::move(change)] {
+void RunChange(Call& call, const char* what, std::function<Status(InferenceServer&)> change) {
+  call.context.background([call, what, change = std::move(change)] {
     const Status status = change(call.context.models);
+    call.context.log.Write(status.ok() ? LogLevel::kInfo : LogLevel::kError, what,
+                           {{"group", call.args[0]}, {"reason", status.message()}});
     if (!status.ok()) return call.ReplyError(OutcomeOfRefusal(status), status.message());
     call.ReplyJson("{}");
   });
@@ -58,11 +60,11 @@ void Devices(Call& call) {
 void DeviceSet(Call& call) {
   auto group = GroupOf(call.args[0], call.request->body);
   if (!group.ok()) return call.ReplyError(Outcome::kBadRequest, group.status().message());
-  RunChange(call, [group = std::move(group).value()](InferenceServer& models) { return models.SetGroup(group); });
+  RunChange(call, "set group", [group = std::move(group).value()](InferenceServer& models) { return models.SetGroup(group); });
 }
 
 void DeviceRemove(Call& call) {
-  RunChange(call, [name = call.args[0]](InferenceServer& models) { return models.RemoveGroup(name); });
+  RunChange(call, "remove group", [name = call.args[0]](InferenceServer& models) { return models.RemoveGroup(name); });
 }
 
 }  // namespace tenon::server

@@ -55,7 +55,8 @@ const body=$("models");body.textContent="";for(const m of s.models){const row=do
 cell(row,m.state+(m.reason?": "+m.reason:""),m.state!=="READY");cell(row,m.ok);cell(row,m.failed,m.failed>0);cell(row,m.queued);
 cell(row,quantile(m,s.latency_edges_us,.5));cell(row,quantile(m,s.latency_edges_us,.99));cell(row,m.runs?(m.rows/m.runs).toFixed(1):"");
 cell(row,bytes(m.memory));cell(row,m.instances);cell(row,m.threads);body.appendChild(row);}}
-async function tick(){try{const r=await fetch("status",{cache:"no-store"});show(await r.json());}catch(e){$("state").textContent="no answer";$("state").className="bad";}
+let key="";async function tick(){try{const r=await fetch("status",{cache:"no-store",headers:key?{Authorization:"Bearer "+key}:{}});
+if(r.status===401){key=prompt("API key")||"";if(!key)throw 0;}else show(await r.json());}catch(e){$("state").textContent="no answer";$("state").className="bad";}
 setTimeout(tick,1000);}tick();
 </script></body></html>
 )html";

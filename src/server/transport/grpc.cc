@@ -13,6 +13,7 @@
 #include "server/model_json.h"
 #include "server/status_map.h"
 #include "server/transport/grpc_messages.h"
+#include "server/transport/grpc_observe.h"
 
 namespace tenon::server {
 namespace {
@@ -26,6 +27,15 @@ grpc::Status ToGrpc(Outcome outcome, const std::string& message) {
 
 grpc::Status ToGrpc(const Status& status, Outcome otherwise) {
   return status.ok() ? grpc::Status::OK : ToGrpc(otherwise, status.message());
+}
+
+// OK, or why this client may not ask.
+grpc::Status Checked(const Context& context, const CallbackServerContext& call, Access access) {
+  if (!context.access.on()) return grpc::Status::OK;
+  const Verdict verdict = context.access.Check(access, Metadata(call, "authorization"));
+  if (verdict == Verdict::kAllowed) return grpc::Status::OK;
+  return {verdict == Verdict::kForbidden ? grpc::StatusCode::PERMISSION_DENIED : grpc::StatusCode::UNAUTHENTICATED,
+          RefusalText(verdict)};
 }
 
 // What a client gives until its deadline; 0: it has none.
@@ -64,26 +74,47 @@ std::shared_ptr<InferTicket> Submit(Context& context, const inference::ModelInfe
 class InferReactor final : public ServerUnaryReactor {
  public:
   InferReactor(Context& context, CallbackServerContext& call, const inference::ModelInferRequest& request,
-               inference::ModelInferResponse* response) {
-    ticket_ = Submit(context, request, TimeLeft(call), [this, &context, response](const InferCall& infer, InferResponse answer) {
-      if (answer.outcome != Outcome::kOk) return Finish(ToGrpc(answer.outcome, answer.message));
-      const Status status = ToMessage(infer, std::move(answer), context.regions, response);
-      Finish(ToGrpc(status, OutcomeOfRefusal(status)));
-    });
+               inference::ModelInferResponse* response)
+      : context_(context) {
+    trace_ = context.traces.Begin(request.model_name());
+    const uint64_t begin = trace_ == nullptr ? 0 : TraceTime();
+    ticket_ =
+        Submit(context, request, TimeLeft(call), [this, &context, begin, response](const InferCall& infer, InferResponse answer) {
+          if (trace_ != nullptr) trace_->AddRequest(begin, answer);
+          if (answer.outcome != Outcome::kOk) return Finish(ToGrpc(answer.outcome, answer.message));
+          const Status status = ToMessage(infer, std::move(answer), context.regions, response);
+          Finish(ToGrpc(status, OutcomeOfRefusal(status)));
+        });
   }
   void OnCancel() override {
     if (ticket_ != nullptr) ticket_->Cancel();
   }
-  void OnDone() override { delete this; }
+  void OnDone() override {
+    if (trace_ != nullptr) {
+      trace_->Add("GRPC_SEND_END", TraceTime());
+      context_.log.Write("traces end", context_.traces.Write(*trace_));
+    }
+    delete this;
+  }
 
  private:
+  Context& context_;
+  std::shared_ptr<Trace> trace_;
   std::shared_ptr<InferTicket> ticket_;
 };
 
 // Requests of a stream run side by side; answers go out as they come, failures as messages of the stream.
 class StreamReactor final : public grpc::ServerBidiReactor<inference::ModelInferRequest, inference::ModelStreamInferResponse> {
  public:
-  StreamReactor(Context& context, CallbackServerContext& call) : context_(context), call_(call) { Read(); }
+  /// `refusal`: all that the client gets, unless it is OK.
+  StreamReactor(Context& context, CallbackServerContext& call, const grpc::Status& refusal) : context_(context), call_(call) {
+    if (refusal.ok()) {
+      Read();
+    } else {
+      finished_ = true;
+      Finish(refusal);
+    }
+  }
 
   void OnReadDone(bool ok) override {
     if (!ok) {
@@ -185,29 +216,34 @@ class KserveService final : public inference::GRPCInferenceService::CallbackServ
 
   ServerUnaryReactor* ModelInfer(CallbackServerContext* c, const inference::ModelInferRequest* request,
                                  inference::ModelInferResponse* response) override {
+    if (auto* denied = Denied(c, Access::kInfer)) return denied;
     return new InferReactor(context_, *c, *request, response);
   }
   grpc::ServerBidiReactor<inference::ModelInferRequest, inference::ModelStreamInferResponse>* ModelStreamInfer(
       CallbackServerContext* c) override {
-    return new StreamReactor(context_, *c);
+    return new StreamReactor(context_, *c, Checked(context_, *c, Access::kInfer));
   }
   ServerUnaryReactor* ServerLive(CallbackServerContext* c, const inference::ServerLiveRequest*,
                                  inference::ServerLiveResponse* r) override {
+    if (auto* denied = Denied(c, Access::kHealth)) return denied;
     r->set_live(true);
     return Answer(c);
   }
   ServerUnaryReactor* ServerReady(CallbackServerContext* c, const inference::ServerReadyRequest*,
                                   inference::ServerReadyResponse* r) override {
+    if (auto* denied = Denied(c, Access::kHealth)) return denied;
     r->set_ready(context_.models.Ready());
     return Answer(c);
   }
   ServerUnaryReactor* ModelReady(CallbackServerContext* c, const inference::ModelReadyRequest* q,
                                  inference::ModelReadyResponse* r) override {
+    if (auto* denied = Denied(c, Access::kHealth)) return denied;
     r->set_ready(context_.models.ModelReady(q->name(), q->version()));
     return Answer(c);
   }
   ServerUnaryReactor* ServerMetadata(CallbackServerContext* c, const inference::ServerMetadataRequest*,
                                      inference::ServerMetadataResponse* r) override {
+    if (auto* denied = Denied(c, Access::kInfer)) return denied;
     r->set_name("tenon");
     r->set_version(kVersionString);
     for (const std::string& name : Extensions()) r->add_extensions(name);
@@ -215,18 +251,21 @@ class KserveService final : public inference::GRPCInferenceService::CallbackServ
   }
   ServerUnaryReactor* ModelMetadata(CallbackServerContext* c, const inference::ModelMetadataRequest* q,
                                     inference::ModelMetadataResponse* r) override {
+    if (auto* denied = Denied(c, Access::kInfer)) return denied;
     const auto model = context_.models.Describe(q->name(), q->version());
     if (model.ok()) ToMessage(*model, r);
     return Answer(c, ToGrpc(model.status(), Outcome::kNotFound));
   }
   ServerUnaryReactor* ModelConfig(CallbackServerContext* c, const inference::ModelConfigRequest* q,
                                   inference::ModelConfigResponse* r) override {
+    if (auto* denied = Denied(c, Access::kInfer)) return denied;
     const auto model = context_.models.Describe(q->name(), q->version());
     if (model.ok()) ToMessage(*model, r->mutable_config());
     return Answer(c, ToGrpc(model.status(), Outcome::kNotFound));
   }
   ServerUnaryReactor* ModelStatistics(CallbackServerContext* c, const inference::ModelStatisticsRequest* q,
                                       inference::ModelStatisticsResponse* r) override {
+    if (auto* denied = Denied(c, Access::kInfer)) return denied;
     if (!q->name().empty()) {
       const auto model = context_.models.Describe(q->name(), q->version());
       if (!model.ok()) return Answer(c, ToGrpc(model.status(), Outcome::kNotFound));
@@ -238,6 +277,7 @@ class KserveService final : public inference::GRPCInferenceService::CallbackServ
   }
   ServerUnaryReactor* RepositoryIndex(CallbackServerContext* c, const inference::RepositoryIndexRequest* q,
                                       inference::RepositoryIndexResponse* r) override {
+    if (auto* denied = Denied(c, Access::kInfer)) return denied;
     for (const ModelState& m : context_.models.Index()) {
       if (q->ready() && m.state != "READY") continue;
       auto* out = r->add_models();
@@ -250,18 +290,20 @@ class KserveService final : public inference::GRPCInferenceService::CallbackServ
   }
   ServerUnaryReactor* RepositoryModelLoad(CallbackServerContext* c, const inference::RepositoryModelLoadRequest* q,
                                           inference::RepositoryModelLoadResponse*) override {
-    if (!q->parameters().empty()) {
-      return Answer(c, ToGrpc(Outcome::kUnsupported,
-                              "load takes no parameters here; models and their settings are read from the repository"));
-    }
-    return Admin(c, [this, name = q->model_name()] { return context_.models.Load(name); });
+    if (auto* denied = Denied(c, Access::kAdmin)) return denied;
+    auto load = FromMessage(*q);
+    if (!load.ok()) return Answer(c, ToGrpc(load.status(), Outcome::kBadRequest));
+    return Admin(c, "load", q->model_name(),
+                 [this, name = q->model_name(), load = std::move(load).value()] { return context_.loads.Load(name, load); });
   }
   ServerUnaryReactor* RepositoryModelUnload(CallbackServerContext* c, const inference::RepositoryModelUnloadRequest* q,
                                             inference::RepositoryModelUnloadResponse*) override {
-    return Admin(c, [this, name = q->model_name()] { return context_.models.Unload(name); });
+    if (auto* denied = Denied(c, Access::kAdmin)) return denied;
+    return Admin(c, "unload", q->model_name(), [this, name = q->model_name()] { return context_.loads.Unload(name); });
   }
   ServerUnaryReactor* SystemSharedMemoryStatus(CallbackServerContext* c, const inference::SystemSharedMemoryStatusRequest* q,
                                                inference::SystemSharedMemoryStatusResponse* r) override {
+    if (auto* denied = Denied(c, Access::kInfer)) return denied;
     const auto regions = context_.regions.List(q->name());
     if (!regions.ok()) return Answer(c, ToGrpc(regions.status(), Outcome::kBadRequest));
     for (const auto& region : *regions) {
@@ -275,14 +317,35 @@ class KserveService final : public inference::GRPCInferenceService::CallbackServ
   }
   ServerUnaryReactor* SystemSharedMemoryRegister(CallbackServerContext* c, const inference::SystemSharedMemoryRegisterRequest* q,
                                                  inference::SystemSharedMemoryRegisterResponse*) override {
+    if (auto* denied = Denied(c, Access::kInfer)) return denied;
     const Status status = context_.regions.Register(q->name(), q->key(), q->offset(), q->byte_size());
     return Answer(c, ToGrpc(status, OutcomeOfRefusal(status)));
   }
   ServerUnaryReactor* SystemSharedMemoryUnregister(CallbackServerContext* c,
                                                    const inference::SystemSharedMemoryUnregisterRequest* q,
                                                    inference::SystemSharedMemoryUnregisterResponse*) override {
+    if (auto* denied = Denied(c, Access::kInfer)) return denied;
     context_.regions.Unregister(q->name());
     return Answer(c);
+  }
+  ServerUnaryReactor* LogSettings(CallbackServerContext* c, const inference::LogSettingsRequest* q,
+                                  inference::LogSettingsResponse* r) override {
+    if (auto* denied = Denied(c, Access::kAdmin)) return denied;
+    const Status status = context_.log.Change(FromMessage(*q));
+    ToMessage(context_.log.Values(), r);
+    return Answer(c, ToGrpc(status, OutcomeOfRefusal(status)));
+  }
+  ServerUnaryReactor* TraceSetting(CallbackServerContext* c, const inference::TraceSettingRequest* q,
+                                   inference::TraceSettingResponse* r) override {
+    if (auto* denied = Denied(c, Access::kAdmin)) return denied;
+    if (!q->model_name().empty()) {
+      const auto model = context_.models.Describe(q->model_name());
+      if (!model.ok()) return Answer(c, ToGrpc(model.status(), Outcome::kNotFound));
+    }
+    Status status;
+    if (!q->settings().empty()) status = context_.traces.Update(q->model_name(), FromMessage(*q));
+    ToMessage(context_.traces.Read(q->model_name()), r);
+    return Answer(c, ToGrpc(status, OutcomeOfRefusal(status)));
   }
 
  private:
@@ -291,10 +354,17 @@ class KserveService final : public inference::GRPCInferenceService::CallbackServ
     reactor->Finish(status);
     return reactor;
   }
-  ServerUnaryReactor* Admin(CallbackServerContext* c, std::function<Status()> work) {
+  // The end of a call that its client may not make; null when it may.
+  ServerUnaryReactor* Denied(CallbackServerContext* c, Access access) const {
+    const grpc::Status status = Checked(context_, *c, access);
+    return status.ok() ? nullptr : Answer(c, status);
+  }
+  ServerUnaryReactor* Admin(CallbackServerContext* c, const char* what, const std::string& model, std::function<Status()> work) {
     auto* reactor = c->DefaultReactor();
-    context_.background([reactor, work = std::move(work)] {
+    context_.background([this, reactor, what, model, work = std::move(work)] {
       const Status status = work();
+      context_.log.Write(status.ok() ? LogLevel::kInfo : LogLevel::kError, what,
+                         {{"model", model}, {"reason", status.message()}});
       reactor->Finish(ToGrpc(status, OutcomeOfRefusal(status)));
     });
     return reactor;
@@ -308,6 +378,11 @@ class HealthService final : public grpc::health::v1::Health::CallbackService {
   ServerUnaryReactor* Check(CallbackServerContext* c, const grpc::health::v1::HealthCheckRequest* q,
                             grpc::health::v1::HealthCheckResponse* r) override {
     auto* reactor = c->DefaultReactor();
+    const grpc::Status denied = Checked(context_, *c, Access::kHealth);
+    if (!denied.ok()) {
+      reactor->Finish(denied);
+      return reactor;
+    }
     const bool known = q->service().empty() || q->service() == inference::GRPCInferenceService::service_full_name();
     r->set_status(context_.models.Ready() ? grpc::health::v1::HealthCheckResponse::SERVING
                                           : grpc::health::v1::HealthCheckResponse::NOT_SERVING);
@@ -319,11 +394,20 @@ class HealthService final : public grpc::health::v1::Health::CallbackService {
   Context& context_;
 };
 
+std::shared_ptr<grpc::ServerCredentials> CredentialsOf(const Tls& tls) {
+  if (!tls.on()) return grpc::InsecureServerCredentials();
+  grpc::SslServerCredentialsOptions options(tls.client_ca.empty() ? GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE
+                                                                  : GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  options.pem_root_certs = tls.client_ca;
+  options.pem_key_cert_pairs.push_back({tls.key, tls.certificate});
+  return grpc::SslServerCredentials(options);
+}
+
 class Server final : public GrpcServer {
  public:
-  explicit Server(Context& context) : kserve_(context), health_(context) {}
+  explicit Server(Context& context) : log_(context.log), kserve_(context), health_(context) {}
 
-  Status Open(const std::string& host, int port, uint64_t message_limit) {
+  Status Open(const std::string& host, int port, uint64_t message_limit, const Tls& tls) {
     grpc::EnableDefaultHealthCheckService(false);
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     grpc::ServerBuilder builder;
@@ -334,9 +418,12 @@ class Server final : public GrpcServer {
     builder.SetMaxSendMessageSize(limit);
     // Two servers on one port would share the clients by chance.
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-    builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port_);
+    builder.AddListeningPort(address, CredentialsOf(tls), &port_);
     builder.RegisterService(&kserve_);
     builder.RegisterService(&health_);
+    std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> observers;
+    observers.push_back(CallLogs(log_));
+    builder.experimental().SetInterceptorCreators(std::move(observers));
     server_ = builder.BuildAndStart();
     if (server_ == nullptr || port_ == 0) return ResourceLimit("cannot listen on {} for gRPC", address);
     return Status::Ok();
@@ -348,6 +435,7 @@ class Server final : public GrpcServer {
   }
 
  private:
+  Log& log_;
   KserveService kserve_;
   HealthService health_;
   std::unique_ptr<grpc::Server> server_;
@@ -357,9 +445,9 @@ class Server final : public GrpcServer {
 }  // namespace
 
 Result<std::unique_ptr<GrpcServer>> GrpcServer::Listen(Context& context, const std::string& host, int port,
-                                                       uint64_t message_limit) {
+                                                       uint64_t message_limit, const Tls& tls) {
   auto server = std::make_unique<Server>(context);
-  TENON_RETURN_IF_ERROR(server->Open(host, port, message_limit));
+  TENON_RETURN_IF_ERROR(server->Open(host, port, message_limit, tls));
   return std::unique_ptr<GrpcServer>(std::move(server));
 }
 

@@ -13,7 +13,8 @@ namespace tenon::server {
 class GrpcServer {
  public:
   /// Listens at once; port 0: any free one. Messages up to `message_limit` bytes come in and go out.
-  static Result<std::unique_ptr<GrpcServer>> Listen(Context& context, const std::string& host, int port, uint64_t message_limit);
+  static Result<std::unique_ptr<GrpcServer>> Listen(Context& context, const std::string& host, int port, uint64_t message_limit,
+                                                    const Tls& tls);
   virtual ~GrpcServer() = default;
   virtual int port() const = 0;
   /// No new calls; those running have until `limit`.

@@ -212,6 +212,61 @@ Status ToMessage(const InferCall& call, InferResponse response, const SharedMemo
   return Status::Ok();
 }
 
+LogValues FromMessage(const inference::LogSettingsRequest& message) {
+  using Value = inference::LogSettingsRequest::SettingValue;
+  LogValues values;
+  for (const auto& [name, value] : message.settings()) {
+    switch (value.parameter_choice_case()) {
+      case Value::kBoolParam: values[name] = value.bool_param(); break;
+      case Value::kUint32Param: values[name] = uint64_t{value.uint32_param()}; break;
+      case Value::kStringParam: values[name] = value.string_param(); break;
+      case Value::PARAMETER_CHOICE_NOT_SET: break;   // says nothing
+    }
+  }
+  return values;
+}
+
+TraceChanges FromMessage(const inference::TraceSettingRequest& message) {
+  TraceChanges changes;
+  for (const auto& [name, value] : message.settings()) {
+    changes[name];
+    if (value.value_size() > 0) changes[name].emplace(value.value().begin(), value.value().end());
+  }
+  return changes;
+}
+
+void ToMessage(const LogValues& values, inference::LogSettingsResponse* message) {
+  for (const auto& [name, value] : values) {
+    auto& out = (*message->mutable_settings())[name];
+    if (const auto* on = std::get_if<bool>(&value)) out.set_bool_param(*on);
+    if (const auto* n = std::get_if<uint64_t>(&value))
+      out.set_uint32_param(static_cast<uint32_t>(std::min<uint64_t>(*n, std::numeric_limits<uint32_t>::max())));
+    if (const auto* text = std::get_if<std::string>(&value)) out.set_string_param(*text);
+  }
+}
+
+void ToMessage(const TraceValues& values, inference::TraceSettingResponse* message) {
+  for (const auto& [name, texts] : values) {
+    auto& out = (*message->mutable_settings())[name];
+    for (const std::string& text : texts) out.add_value(text);
+  }
+}
+
+Result<LoadRequest> FromMessage(const inference::RepositoryModelLoadRequest& message) {
+  using Parameter = inference::ModelRepositoryParameter;
+  LoadRequest request;
+  for (const auto& [key, value] : message.parameters()) {
+    if (key == "config") {
+      if (value.parameter_choice_case() != Parameter::kStringParam) return Usage("parameter 'config'; a string is expected");
+      request.config = value.string_param();
+    } else if (key.starts_with("file:")) {
+      if (value.parameter_choice_case() != Parameter::kBytesParam) return Usage("parameter '{}'; bytes are expected", key);
+      TENON_RETURN_IF_ERROR(AddFile(key, value.bytes_param(), &request));
+    }
+  }
+  return request;
+}
+
 void ToMessage(const ModelDescription& model, inference::ModelMetadataResponse* message) {
   message->set_name(model.name);
   for (const std::string& v : model.versions) message->add_versions(v);

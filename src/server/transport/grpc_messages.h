@@ -13,6 +13,11 @@ Result<InferCall> FromMessage(const inference::ModelInferRequest& message, const
 Status ToMessage(const InferCall& call, InferResponse response, const SharedMemory& regions,
                  inference::ModelInferResponse* message);
 
+LogValues FromMessage(const inference::LogSettingsRequest& message);
+TraceChanges FromMessage(const inference::TraceSettingRequest& message);
+void ToMessage(const LogValues& values, inference::LogSettingsResponse* message);
+void ToMessage(const TraceValues& values, inference::TraceSettingResponse* message);
+Result<LoadRequest> FromMessage(const inference::RepositoryModelLoadRequest& message);
 void ToMessage(const ModelDescription& model, inference::ModelMetadataResponse* message);
 void ToMessage(const ModelDescription& model, inference::ModelConfig* message);
 void ToMessage(const ModelStatistics& statistics, inference::ModelStatistics* message);

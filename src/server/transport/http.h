@@ -6,12 +6,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/status.h"
+#include "server/tls.h"
 
 namespace tenon::server {
 
@@ -20,6 +22,7 @@ struct HttpRequest {
   std::string target;                                          ///< path and query as sent
   std::vector<std::pair<std::string, std::string>> headers;
   std::string body;                                            ///< at least kBodyPadding bytes of memory behind it
+  std::chrono::steady_clock::time_point begin{}, end{};        ///< when its header and all of it had arrived
   /// Value of a header, compared without case; empty when absent.
   std::string_view Header(std::string_view name) const;
 };
@@ -30,6 +33,7 @@ struct HttpResponse {
   std::string content_type = "application/json";
   std::vector<std::pair<std::string, std::string>> headers;
   std::string body;
+  std::function<void(bool sent)> done;                         ///< when it was sent, or could not be
 };
 
 /// One request being answered.
@@ -40,10 +44,14 @@ class Exchange {
   virtual void Respond(std::function<HttpResponse()> make) = 0;
   /// `gone` runs when the client vanishes before the answer. Set during handling only.
   virtual void OnGone(std::function<void()> gone) = 0;
+  /// Address and port of the client.
+  virtual std::string Client() const = 0;
 };
 
 /// Runs on a thread of the server and must not block.
 using HttpHandler = std::function<void(std::shared_ptr<HttpRequest>, std::shared_ptr<Exchange>)>;
+/// Sees a request without its body; an answer of its own ends it before the body is read.
+using HttpGate = std::function<std::optional<HttpResponse>(const HttpRequest& head, const Exchange& exchange)>;
 
 struct HttpLimits {
   uint64_t body = uint64_t{256} << 20;
@@ -52,13 +60,23 @@ struct HttpLimits {
   size_t connections = 4096;
   std::chrono::seconds idle{120};           ///< between requests
   std::chrono::seconds transfer{60};        ///< for a whole request, and for a whole answer
+  std::chrono::seconds handshake{10};       ///< of TLS
+};
+
+struct HttpOptions {
+  std::string host = "127.0.0.1";
+  int port = 0;                             ///< 0: any free one
+  int threads = 1;
+  HttpLimits limits;
+  Tls tls;                                  ///< without a certificate: none
+  HttpGate gate;                            ///< may be empty
+  HttpHandler handler;
 };
 
 class HttpServer {
  public:
-  /// Listens at once; port 0: any free one. kUsage: bad address; kResourceLimit: the port is taken.
-  static Result<std::unique_ptr<HttpServer>> Listen(const std::string& host, int port, int threads, const HttpLimits& limits,
-                                                    HttpHandler handler);
+  /// Listens at once. kUsage: bad address; kResourceLimit: the port is taken.
+  static Result<std::unique_ptr<HttpServer>> Listen(HttpOptions options);
   virtual ~HttpServer() = default;
   virtual int port() const = 0;
   virtual size_t connections() const = 0;
