@@ -63,6 +63,8 @@ class PackingExchange final : public Exchange {
   void Respond(std::function<HttpResponse()> make) override {
     inner_->Respond([make = std::move(make), gzip = gzip_] {
       HttpResponse r = make();
+      for (const HttpPiece& piece : r.pieces) r.body += piece.bytes;
+      r.pieces.clear();
       if (r.body.size() < kWorthCompressing) return r;
       std::string packed = Deflate(r.body, gzip);
       if (packed.empty()) return r;

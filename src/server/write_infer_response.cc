@@ -108,8 +108,7 @@ void AppendHead(const HostTensor& t, std::string* json) {
 
 struct Writer {
   std::string json;
-  std::string binary;
-  bool any_binary = false;
+  std::vector<HttpPiece> binary;
 
   Status Add(const HostTensor& t, const OutputWish& wish, const SharedMemory& regions) {
     AppendHead(t, &json);
@@ -123,14 +122,14 @@ struct Writer {
       return Status::Ok();
     }
     if (wish.binary) {
-      any_binary = true;
-      const size_t before = binary.size();
       if (t.dtype == DType::kString) {
-        binary += PackStrings(t.strings);
+        const auto packed = std::make_shared<const std::string>(PackStrings(t.strings));
+        binary.push_back({*packed, packed});
       } else {
-        binary.append(static_cast<const char*>(t.data), t.bytes);
+        CHECK(t.owner != nullptr || t.bytes == 0);   // answers own their memory
+        binary.push_back({{static_cast<const char*>(t.data), t.bytes}, t.owner});
       }
-      json += fmt::format(",\"parameters\":{{\"binary_data_size\":{}}}}}", binary.size() - before);
+      json += fmt::format(",\"parameters\":{{\"binary_data_size\":{}}}}}", binary.back().bytes.size());
       return Status::Ok();
     }
     json += ",\"data\":[";
@@ -254,12 +253,12 @@ Result<HttpResponse> WriteInferResponse(const InferCall& call, InferResponse res
   }
   writer.json += "]}";
   HttpResponse http;
-  if (writer.any_binary) {
+  if (!writer.binary.empty()) {
     http.content_type = "application/octet-stream";
     http.headers.emplace_back("Inference-Header-Content-Length", std::to_string(writer.json.size()));
   }
   http.body = std::move(writer.json);
-  http.body += writer.binary;
+  http.pieces = std::move(writer.binary);
   return http;
 }
 

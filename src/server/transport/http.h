@@ -28,11 +28,17 @@ struct HttpRequest {
 };
 inline constexpr size_t kBodyPadding = 64;
 
+struct HttpPiece {
+  std::string_view bytes;
+  std::shared_ptr<const void> owner;
+};
+
 struct HttpResponse {
   int status = 200;
   std::string content_type = "application/json";
   std::vector<std::pair<std::string, std::string>> headers;
   std::string body;
+  std::vector<HttpPiece> pieces;                               ///< sent after `body`, not copied
   std::function<void(bool sent)> done;                         ///< when it was sent, or could not be
 };
 

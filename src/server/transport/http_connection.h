@@ -15,6 +15,7 @@
 #include <optional>
 
 #include "server/transport/http.h"
+#include "server/transport/pieces_body.h"
 
 namespace tenon::server::transport {
 
@@ -215,10 +216,10 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
     for (const auto& [name, value] : response.headers) response_->set(name, value);
     keep_alive_ = keep_alive_ && !shared_->stopping;
     response_->keep_alive(keep_alive_);
-    response_->body() = std::move(response.body);
+    response_->body() = {std::move(response.body), std::move(response.pieces)};
     done_ = std::move(response.done);
     response_->prepare_payload();
-    if (head_) response_->body().clear();
+    if (head_) response_->body() = {};
     Tcp().expires_after(shared_->options.limits.transfer);
     http::async_write(stream_, *response_, [self = Me()](Error error, size_t) {
       self->response_.reset();
@@ -265,7 +266,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
   beast::flat_buffer buffer_;
   std::optional<http::request_parser<http::string_body>> parser_;
   std::optional<http::response<http::empty_body>> continue_;
-  std::optional<http::response<http::string_body>> response_;
+  std::optional<http::response<PiecesBody>> response_;
   std::function<void(uint64_t, beast::string_view, Error&)> on_chunk_;
   std::shared_ptr<HttpRequest> request_;
   std::function<void()> gone_;
