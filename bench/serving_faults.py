@@ -1,0 +1,264 @@
+"""The cases of bench/serving that ask whether nothing is lost. Each takes a Report and the seconds of one load."""
+import collections
+import contextlib
+import pathlib
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import numpy as np
+import problems
+from serving_cases import CLIENTS, CORES, folder_of, identity, partitions, serve
+from serving_load import Load, closed, connect, infer_request, run
+from support import build_model, paths
+
+
+def failed(rows):
+    return sum(row[2] != 200 for row in rows)
+
+
+def growth(before, after):
+    return 100 * (after / before - 1)
+
+
+def drained(server, seconds=30):
+    until = time.time() + seconds
+    while server.total("tenon_requests_in_flight") and time.time() < until:
+        time.sleep(0.02)
+    return int(server.total("tenon_requests_in_flight"))
+
+
+def descriptors(server):
+    return len(list(pathlib.Path(f"/proc/{server.process.pid}/fd").iterdir()))
+
+
+def vanish(report, _, clients=10000):
+    """Clients that go away in the head, after it, in the body, and while their request runs; that one would run for ever."""
+    with tempfile.TemporaryDirectory() as folder:
+        build_model.rounds_model(pathlib.Path(folder) / "rounds.onnx")
+        with serve(pathlib.Path(folder) / "rounds.onnx") as server:
+            message = infer_request("rounds", {"x": np.zeros(4, np.float32), "rounds": np.array(build_model.ENDLESS)})
+            head = message.index(b"\r\n\r\n") + 4
+            ends = [head // 2, head, (head + len(message)) // 2, len(message)]
+
+            def wave(count):
+                for i in range(count):
+                    with contextlib.suppress(OSError), connect(server.http) as s:
+                        s.sendall(message[:ends[i % len(ends)]])
+
+            wave(1000)
+            drained(server)
+            before, files = server.resident(), descriptors(server)
+            wave(clients)
+            report.add("clients", clients)
+            report.add("requests still in flight", drained(server), most=0)
+            report.add("requests that ended otherwise than cancelled or refused",
+                       sum(server.total("tenon_requests_total", outcome=o) for o in ("ok", "internal", "bad_request")), most=0)
+            report.add("of them cancelled", server.total("tenon_requests_total", outcome="cancelled"))
+            time.sleep(3)
+            report.add("open files, more than before", descriptors(server) - files, most=2)
+            report.add("resident set, growth", growth(before, server.resident()), most=5, unit="%")
+            server.check_invariant()
+
+
+@contextlib.contextmanager
+def under_load(address, message, clients=2):
+    """The rows of clients that ask until the end, as they come in."""
+    rows, stop = [], threading.Event()
+
+    def ask():
+        while not stop.is_set():
+            rows.extend(closed(address, [message], clients, 0.5))
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    try:
+        yield rows
+    finally:
+        stop.set()
+        thread.join()
+
+
+def post(server, path, document, timeout=300):
+    status, answer = server.json(path, document, timeout=timeout)
+    assert status == 200, answer
+
+
+def reload(report, _, reloads=200, loads=100):
+    with tempfile.TemporaryDirectory() as folder:
+        folder_of({"rec": ("rec", ""), "other": ("magika", "")}, folder)
+        with serve("--models", folder, "--model-control", "explicit", "--load", "rec") as server:
+            def act(model, *verbs):
+                for verb in verbs:
+                    post(server, f"/v2/repository/models/{model}/{verb}", {})
+
+            for what, times, step in (("reload", reloads, lambda: act("rec", "load")),
+                                      ("load and unload of another model", loads, lambda: act("other", "load", "unload"))):
+                rows, sizes = [], []
+                for part in (times // 5, times - times // 5):
+                    with under_load(server.http, infer_request("rec", problems.inputs_of("rec", 1))) as answered:
+                        for _ in range(part):
+                            step()
+                    rows += answered
+                    drained(server)
+                    time.sleep(2)   # what was replaced is gone
+                    sizes.append(server.resident())
+                report.add(f"{what}, {times} times: failed of {len(rows)} requests", failed(rows), most=0)
+                report.add("resident set at rest, at the end beside after a fifth", growth(*sizes), most=5, unit="%")
+            server.check_invariant()
+
+
+def resize(report, _, times=20):
+    """The cores of both partitions change while both serve."""
+    messages = [infer_request(name, problems.inputs_of(problem, 1)) for name, problem in (("rec", "rec"), ("bert", "bert_base"))]
+    with partitions({"rec": "left", "bert": "right"}) as server:
+        post(server, "/v2/devices/right", {"cores": CORES[1:2], "exclusive": False})   # from here on they may overlap
+        with under_load(server.http, messages[0]) as rec, under_load(server.http, messages[1]) as bert:
+            for i in range(times):
+                post(server, "/v2/devices/left", {"cores": CORES if i % 2 == 0 else CORES[:1], "exclusive": False})
+                post(server, "/v2/devices/right", {"cores": CORES if i % 4 < 2 else CORES[1:2], "exclusive": False})
+        report.add(f"{2 * times} changes: failed of {len(rec)} requests to rec", failed(rec), most=0)
+        report.add(f"{2 * times} changes: failed of {len(bert)} requests to bert", failed(bert), most=0)
+        drained(server)
+        server.check_invariant()
+
+
+BALANCERS = {
+    "nginx": ("nginx.conf", 8080, 8081, lambda conf: ["nginx", "-c", str(conf), "-g", "daemon off;"]),
+    "haproxy": ("haproxy.cfg", 8090, 8091, lambda conf: ["haproxy", "-f", str(conf)]),
+}
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+@contextlib.contextmanager
+def balancer(name, servers, folder):
+    """The shipped configuration with the ports of `servers`; gives the address of its front."""
+    file, http, grpc, command = BALANCERS[name]
+    text, front = (paths.ROOT / "deploy" / file).read_text(), free_port()
+    changes = {f"127.0.0.1:{http}": f"127.0.0.1:{front}", f"127.0.0.1:{grpc}": f"127.0.0.1:{free_port()}", "/tmp/tenon-nginx": f"{folder}/nginx"}
+    for server, number in zip(servers, (0, 10)):
+        changes |= {f"127.0.0.1:{8000 + number}": server.http, f"127.0.0.1:{8001 + number}": server.grpc,
+                    f"port {8000 + number}": f"port {server.http.rsplit(':', 1)[1]}"}
+    for old, new in changes.items():
+        text = text.replace(old, new)
+    conf = pathlib.Path(folder) / file
+    conf.parent.chmod(0o755)   # nginx's workers keep large bodies there, as another user
+    conf.write_text(text)
+    process = subprocess.Popen(command(conf), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        until = time.time() + 20
+        while time.time() < until:
+            with contextlib.suppress(OSError), connect(f"127.0.0.1:{front}"):
+                break
+            time.sleep(0.05)
+        time.sleep(1)   # its first health checks
+        yield f"127.0.0.1:{front}"
+    finally:
+        process.send_signal(signal.SIGQUIT if name == "nginx" else signal.SIGUSR1)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(10)
+        process.kill()
+        process.wait()
+
+
+def balancers(report, seconds):
+    """BERT-base, one instance on each core. One instance alone has its core for itself; with two the clients and the balancer take
+    their part of both. Then one is killed under requests of 3 KB, and of 184 KB."""
+    bert, rec = (infer_request(name, problems.inputs_of(problem, 1)) for name, problem in (("bert", "bert_base"), ("rec", "rec")))
+    models = f"bert={problems.path_of('bert_base')}", f"rec={problems.path_of('rec')}"
+    for name in BALANCERS:
+        if shutil.which(name) is None:
+            sys.exit(f"serving: {name} is missing; run scripts/install_dependencies test")
+        with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+            one = stack.enter_context(serve(*models, "--threads", 1, cores=CORES[:1]))
+            with serve(*models, "--threads", 1, cores=CORES[1:2]) as two, balancer(name, (one, two), folder) as front:
+                run(closed, front, [bert], 4, 1)
+                gains = []
+                for _ in range(3):
+                    single = len(run(closed, one.http, [bert], 4, seconds / 3, cores=CLIENTS))
+                    gains.append(len(run(closed, front, [bert], 4, seconds / 3)) / single)
+                report.add(f"{name}: two instances, of one", sorted(gains)[1], least=1.85)
+                killed_under_load(report, f"{name}, small", front, bert, two, seconds)
+            with serve(*models, "--threads", 1, cores=CORES[1:2]) as two, balancer(name, (one, two), folder) as front:
+                killed_under_load(report, f"{name}, large", front, rec, two, seconds)
+
+
+def killed_under_load(report, name, front, message, victim, seconds):
+    load = Load(closed, front, [message], 8, seconds)
+    time.sleep(seconds / 3)
+    victim.process.send_signal(signal.SIGKILL)
+    killed = time.perf_counter()
+    rows = load.result()
+    count = collections.Counter(row[2] for row in rows)
+    report.add(f"{name} requests: cut in their answers, of {len(rows)}", count[-1])   # no balancer may ask again
+    report.add(f"{name} requests: closed without an answer", count[0], most=0 if name.startswith("nginx") else None)
+    report.add(f"{name} requests: refused", failed(rows) - count[-1] - count[0], most=0)
+    report.add(f"{name} requests: last failure after that", max((row[0] - killed for row in rows if row[2] != 200), default=0), most=5, unit="s")
+    report.add(f"{name} requests: longest request after that", max(row[1] for row in rows if row[0] > killed), most=5, unit="s")
+
+
+def soak(report, seconds):
+    """Random models, batches, cancels and reloads. Run it on a sanitizer build: TENON_BUILD=build/asan."""
+    dice = random.Random(0)
+    with tempfile.TemporaryDirectory() as folder:
+        for i in range(3):
+            identity(pathlib.Path(folder) / f"id{i}.onnx")
+        build_model.rounds_model(pathlib.Path(folder) / "rounds.onnx")
+        folder_of({"magika": ("magika", "max_batch: 4\n"), "cls": ("cls", "instances: 2\n")}, folder)
+        with serve("--models", folder, "--model-control", "explicit", "--load", "*", "--max-queue", 32) as server:
+            end, sizes, statuses, lock = time.time() + seconds, [], {}, threading.Lock()
+
+            def message():
+                kind = dice.choice(["id0", "id1", "id2", "magika", "cls", "rounds"])
+                rows = dice.randint(1, 6)
+                if kind == "rounds":
+                    inputs = {"x": np.zeros(4, np.float32), "rounds": np.array(dice.choice([1, 1000, build_model.ENDLESS]))}
+                    return infer_request(kind, inputs, dice.choice([1, 1000, 50000]))
+                inputs = {"x": np.zeros((rows, 4), np.float32)} if kind.startswith("id") else problems.inputs_of(kind, rows)
+                return infer_request(kind, inputs)
+
+            def client():
+                while time.time() < end:
+                    if dice.random() < 0.2:   # goes away at any place
+                        with contextlib.suppress(OSError), connect(server.http) as s:
+                            whole = message()
+                            s.sendall(whole[:dice.randint(1, len(whole))])
+                        continue
+                    for row in closed(server.http, [message() for _ in range(8)], dice.randint(1, 4), 0.2):
+                        with lock:
+                            statuses[row[2]] = statuses.get(row[2], 0) + 1
+
+            threads = [threading.Thread(target=client) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            reloads = 0
+            while time.time() < end:
+                assert server.json(f"/v2/repository/models/{dice.choice(['id0', 'magika', 'cls', 'rounds'])}/load", {}, timeout=300)[0] == 200
+                reloads += 1
+                sizes.append(server.resident())
+                time.sleep(0.1)
+            for thread in threads:
+                thread.join()
+            report.add("requests answered", statuses.get(200, 0))
+            report.add("their time over, or refused", statuses.get(504, 0) + statuses.get(503, 0))
+            report.add("anything else", sum(n for status, n in statuses.items() if status not in (200, 503, 504)), most=0)
+            report.add("reloads meanwhile", reloads)
+            report.add("requests still in flight", drained(server), most=0)
+            third = len(sizes) // 3
+            report.add("resident set, last third beside the middle one", growth(max(sizes[third:-third]), max(sizes[-third:])), most=5, unit="%")
+            server.check_invariant()
+        report.add("exit code", server.process.returncode, most=0)
+
+
+CASES = {"vanish": (vanish, 0), "reload": (reload, 0), "resize": (resize, 0), "balancers": (balancers, 9), "soak": (soak, 1800)}
