@@ -29,6 +29,16 @@ def test_pipe(tmp_path):
     assert [r for r, _ in roles] == ["user", "assistant"] * 2 and roles[2][1] == "Answer \nin one word."
 
 
+def test_greedy_answers_do_not_depend_on_threads_nor_on_the_run():
+    for prompt in ("What is the capital of France?", "Write a story about a dragon.", "def fibonacci(n):"):
+        answers = []
+        for threads in ("1", "2", "2"):
+            done = subprocess.run([str(paths.TENON), "generate", str(MODEL), "--prompt", prompt, "--temperature", "0", "--max-tokens", "48",
+                                   "--threads", threads, "--json"], capture_output=True, text=True, timeout=300, check=True)
+            answers.append(json.loads(done.stdout)["tokens"])
+        assert len(answers[0]) > 3 and answers[0] == answers[1] == answers[2]
+
+
 def test_json_has_the_conversation_and_stop_strings_end_answers():
     done = chat("What is the capital of France?\n", "--json", "--stop", "Paris")
     messages = json.loads(done.stdout)["messages"]
