@@ -48,16 +48,10 @@ def test_without_each_pass(case):
         check(case, run(case, disabled_passes=[name]))
 
 
-def skip_unless_cpu_has(isa):
-    done = command.tenon("version", env={"TENON_ISA": isa})
-    if done.returncode == 2:
-        pytest.skip(f"this CPU lacks {isa}")
-
-
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("case", VARIED, ids=str)
 def test_every_isa(case, isa, tmp_path):
-    skip_unless_cpu_has(isa)
+    command.skip_unless_cpu_has(isa)
     done, got = command.run_model(case.path, case.inputs(), tmp_path, "--cache-dir", "none", env={"TENON_ISA": isa})
     assert done.returncode == 0, done.stderr
     check(case, got)

@@ -22,6 +22,14 @@ def tenon_json(*arguments, **options):
     return json.loads(done.stdout)
 
 
+def skip_unless_cpu_has(isa):
+    import pytest
+    done = tenon("version", env={"TENON_ISA": isa})
+    if done.returncode == 4:
+        pytest.skip(f"this CPU lacks {isa}")
+    assert done.returncode == 0, done.stderr
+
+
 def save_npy(path, value):
     """Types that numpy has no name for become '|V1' and '<V2', strings '<U': as numpy itself writes them."""
     value = np.asarray(value)
