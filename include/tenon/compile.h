@@ -27,6 +27,10 @@ struct CompileOptions {
   /// Type of the keys and values that a language model keeps of its tokens: "f16", or "f32", with which attention computes in f32
   /// too.
   std::string kv_cache = "f16";
+  /// "high_performance", or "high_precision": no kernel that is faster but less exact (Winograd's convolutions; prompts of
+  /// language models in bf16 or eight bits). ATC's name and words.
+  std::string op_select_implmode = "high_performance";
+  std::vector<std::string> optypelist_for_implmode;  ///< operator types that the mode is for; empty: all
   std::vector<std::string> keep_nodes;  ///< names of nodes that stay f32, as in that file
   bool external_weights = false;  ///< weights in "<out>.weights" beside the artifact
   std::string command_line;  ///< kept in the artifact as provenance

@@ -25,7 +25,8 @@ std::string OptionsKey(const CompileOptions& o) {
     key += ";";
   }
   for (const std::string& p : o.disabled_passes) key += "|" + p;
-  key += "|" + o.precision + "|" + o.kv_cache;
+  key += "|" + o.precision + "|" + o.kv_cache + "|" + o.op_select_implmode;
+  for (const std::string& type : o.optypelist_for_implmode) key += "," + type;
   for (const std::string& file : {o.mixlist, o.keep_dtype}) {
     const auto digest = file.empty() ? Result<std::string>(std::string()) : FileDigest(file);
     key += "|" + (digest.ok() ? *digest : file);
@@ -54,6 +55,9 @@ Result<std::unique_ptr<Session>> OpenModel(const std::string& model, const Compi
       return Usage("'{}' is compiled; its precision was settled then; compile the model again with precision '{}'", model,
                    options.precision);
     }
+    if (options.op_select_implmode != CompileOptions().op_select_implmode)
+      return Usage("'{}' is compiled; its kernels were settled then; compile the model again with op-select-implmode '{}'", model,
+                   options.op_select_implmode);
     return Session::Open(model, session_options);
   }
   // Compiling one is quicker than reading all of its weights, which a look into the cache would take.

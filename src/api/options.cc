@@ -16,6 +16,8 @@ Status SetOption(const std::string& key, const json& value, OpenOptions* o) {
     o->compile.input_shapes = value.get<std::map<std::string, std::vector<std::string>>>();
   } else if (key == "precision") {
     o->compile.precision = value.get<std::string>();
+  } else if (key == "op_select_implmode") {
+    o->compile.op_select_implmode = value.get<std::string>();
   } else if (key == "kv_cache") {
     o->compile.kv_cache = value.get<std::string>();
   } else if (key == "external_weights") {

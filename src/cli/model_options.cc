@@ -113,6 +113,14 @@ void ModelOptions::AddCompile(CLI::App& app) {
       ->capture_default_str()
       ->check(CLI::IsMember({"f16", "f32"}))
       ->envname("TENON_KV_CACHE");
+  app.add_option("--op-select-implmode", compile.op_select_implmode,
+                 "high_precision: no kernel that is faster but less exact; high_performance: the fastest")
+      ->capture_default_str()
+      ->envname("TENON_OP_SELECT_IMPLMODE");
+  app.add_option("--optypelist-for-implmode", compile.optypelist_for_implmode,
+                 "Operator types that the mode is for, as Conv,MatMul")
+      ->delimiter(',')
+      ->envname("TENON_OPTYPELIST_FOR_IMPLMODE");
   app.add_flag("--keep-initializer-inputs", compile.keep_initializer_inputs, "Initialisers that are also inputs stay overridable")
       ->envname("TENON_KEEP_INITIALIZER_INPUTS");
 }

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "compile/implmode.h"
 #include "compile/input_shapes.h"
 #include "compile/lower.h"
 #include "compile/precision.h"
@@ -68,6 +69,7 @@ Status Ready(const std::string& model, const CompileOptions& options, Imported* 
 Result<Imported> Import(const std::string& model, const CompileOptions& options) {
   const auto start = Clock::now();
   TENON_ASSIGN_OR_RETURN(Imported out, Read(model, options));
+  TENON_RETURN_IF_ERROR(CheckImplMode(options, out.graph));
   TENON_RETURN_IF_ERROR(Ready(model, options, &out));
   out.ms = MsSince(start);
   return out;
@@ -83,6 +85,7 @@ Status Optimize(Imported* imported, const CompileOptions& options, passes::PassC
   passes::PipelineReport pipeline;
   TENON_RETURN_IF_ERROR(passes::RunPipeline(imported->graph, context, &pipeline));
   for (auto& p : pipeline.passes) report->passes.push_back({p.name, p.ms, p.changes, std::move(p.refusals)});
+  ApplyImplMode(options, &imported->graph);
   return Status::Ok();
 }
 

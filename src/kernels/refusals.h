@@ -13,6 +13,7 @@ inline constexpr const char* kRefuseShapeUnknown = "needs a shape that is not kn
 inline constexpr const char* kRefuseLayout = "layout not served";
 inline constexpr const char* kRefuseSize = "size outside the range served";
 inline constexpr const char* kRefuseOptionalInput = "optional input not served";
+inline constexpr const char* kRefuseInexact = "less exact than asked for (implementation mode)";
 
 }  // namespace tenon::kernels
 

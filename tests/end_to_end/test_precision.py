@@ -135,3 +135,38 @@ def test_a_compiled_model_has_its_precision(net, tmp_path):
     compiled(net)
     done = command.tenon("run", net.with_suffix(".tenon"), "--precision", "bf16", "--input", "x=ones", "--shape", f"x=1x{WIDTH}")
     assert done.returncode == 2 and "compiled" in command.error_line(done)
+
+
+@pytest.fixture
+def convolution(tmp_path):
+    """A convolution that Winograd's way serves."""
+    rng = np.random.default_rng(5)
+    w = numpy_helper.from_array((rng.standard_normal((64, 64, 3, 3)) / 24).astype(np.float32), "w")
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 64, 56, 56])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 64, 56, 56])
+    node = helper.make_node("Conv", ["x", "w"], ["y"], name="conv", pads=[1, 1, 1, 1])
+    graph = helper.make_graph([node], "net", [x], [y], [w])
+    path = tmp_path / "conv.onnx"
+    path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9).SerializeToString())
+    return path
+
+
+def test_high_precision_leaves_out_what_is_less_exact(convolution, tmp_path):
+    def kernels(*flags):
+        out = convolution.with_suffix(".tenon")
+        command.tenon_json("compile", convolution, "-o", out, *flags)
+        done = command.tenon("inspect", out, "--stage", "kernels")
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+    assert "Conv_winograd" in kernels()
+    for flags in (["--op-select-implmode", "high_precision"], ["--op-select-implmode", "high_precision_for_all"],
+                  ["--op-select-implmode", "high_precision", "--optypelist-for-implmode", "Conv"]):
+        text = kernels(*flags)
+        chosen = [line for line in text.splitlines() if "conv" in line and "less exact than asked for" not in line]
+        assert "less exact than asked for" in text and not any("winograd" in line for line in chosen), text
+    done = command.tenon("run", convolution.with_suffix(".tenon"), "--input", "x=random", "--op-select-implmode", "high_precision")
+    assert done.returncode == 2 and "is compiled" in done.stderr
+    for what, code, message in ((["--op-select-implmode", "best"], 2, "best"),
+                                (["--op-select-implmode", "high_precision", "--optypelist-for-implmode", "Softmax"], 3, "Softmax")):
+        done = command.tenon("compile", convolution, "-o", tmp_path / "no.tenon", *what)
+        assert done.returncode == code and message in done.stderr, done.stderr

@@ -4,6 +4,7 @@
 //   BlockMatMul(X, residual?, W0, bias0?, W1, bias1?, ...) -> y
 //     X [.., k] f32; Wp uint8 [n_p, bytes of a row]; biasp f32 [n_p]. Attribute `formats`: the format of each W.
 //     y [.., n_0 + n_1 + ..] = X Wp^T + biasp, side by side, + residual
+//     Attribute `exact` 1: X of many rows is not rounded to bf16 or eight bits.
 //     Attribute `gate` "silu" or "gelu" (tanh form): two W of one n; y [.., n] = gate(X W0^T + bias0) * (X W1^T + bias1) +
 //     residual
 //   BlockGather(W, ids) -> y [.., k]

@@ -89,7 +89,8 @@ class Packed final : public Kernel {
   Status Pack(const Problem& problem) {
     k_ = p_.formats[0]->RowElements(problem.in[WeightInput(0)].shape[1].value());
     blocks_ = (k_ + 31) / 32;
-    exact_ = std::any_of(p_.formats.begin(), p_.formats.end(), [](const BlockFormat* f) { return f->name == "f32"; });
+    exact_ = problem.attrs.Int("exact", 0) != 0 ||
+             std::any_of(p_.formats.begin(), p_.formats.end(), [](const BlockFormat* f) { return f->name == "f32"; });
     std::vector<size_t> parts;   // of each group
     int64_t bytes = 0, column = 0;
     const size_t count = p_.formats.size();
@@ -345,7 +346,8 @@ class Packed final : public Kernel {
   BytesForm form_;
   int threads_;
   int64_t k_ = 0, blocks_ = 0, width_ = 0;
-  bool exact_ = false;    // weights in f32 are not rounded to bf16, however many the rows
+  bool exact_ =
+      false;    // nothing is rounded to bf16, however many the rows: the weights are f32, or the attribute `exact` says so
   std::vector<Group> groups_;
   std::vector<float> biases_;
   std::shared_ptr<Buffer> buffer_;

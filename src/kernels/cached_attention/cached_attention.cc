@@ -43,6 +43,7 @@ Result<Params> ParseParams(const Attrs& attrs) {
   const std::string cache = attrs.String("cache", "f16");
   if (cache != "f16" && cache != "f32") return BadInput("cache '{}'; allowed: f16, f32", cache);
   p.f32 = cache == "f32";
+  p.exact = p.f32 || attrs.Int("exact", 0) != 0;
   return p;
 }
 

@@ -69,7 +69,7 @@ class Fast final : public Kernel {
                   args.scratch + layout.tiles};
     for (const KvSequence& s : step.sequences) p_.f32 ? Prepare<float>(job, s) : Prepare<uint16_t>(job, s);
     for (const KvSequence& s : step.sequences) {
-      if (s.rows >= kManyRows && p_.dim % 32 == 0 && !p_.f32) {
+      if (s.rows >= kManyRows && p_.dim % 32 == 0 && !p_.exact) {
         Tiles(job, s);
       } else {
         Attend(job, s);

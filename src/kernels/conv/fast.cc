@@ -248,6 +248,7 @@ Refusal CheckOneEach(const Problem& problem) {
 Refusal CanWinograd(const Problem& problem) {
   if (const Refusal refusal = CanFast(problem)) return refusal;
   if (!problem.IsConst(1)) return kRefuseWeightsNotConstant;
+  if (problem.attrs.Int("exact", 0) != 0) return kRefuseInexact;
   auto params = ParseParams(problem.op, problem.attrs);
   if (!params.ok()) return kRefuseAttribute;
   // Extents that are not known yet are taken as large: Configure has both ways then.
