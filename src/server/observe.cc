@@ -40,7 +40,7 @@ struct Record {
 
   void Attach(const std::shared_ptr<const Record>& self, HttpResponse* response, Log& log) const {
     response->headers.emplace_back("X-Request-Id", id);
-    response->done = [self, &log, status = response->status, bytes = response->body.size(),
+    response->done = [self, &log, status = response->status, bytes = response->size(),
                       then = std::move(response->done)](bool sent) {
       if (then) then(sent);
       self->Write(log, sent ? status : kGone, bytes);

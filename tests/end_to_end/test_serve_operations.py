@@ -72,6 +72,16 @@ def test_a_json_line_for_each_request(models, tmp_path):
     assert fourth["traceparent"] == PARENT and fifth["status"] == "NOT_FOUND"
 
 
+def test_the_line_counts_the_binary_part_of_an_answer(models, tmp_path):
+    log = tmp_path / "log"
+    binary = {"inputs": [{**ASK["inputs"][0], "shape": [64, 4], "data": [1] * 256}], "parameters": {"binary_data_output": True}}
+    with serve("--models", models, "--log-file", log, "--log-format", "json", "--log-requests") as server:
+        status, headers, body = server.request("/v2/models/net/infer", json.dumps(binary).encode())
+        assert status == 200 and len(body) > int(headers["Inference-Header-Content-Length"])
+        (found,) = [json.loads(line) for line in lines(log, 1, lambda line: '"message":"request"' in line)]
+    assert found["bytes_out"] == len(body)
+
+
 def test_requests_without_a_key_have_lines_too(models, tmp_path):
     (tmp_path / "keys").write_text("a-key-of-this-test\n")
     with serve("--models", models, "--api-keys", tmp_path / "keys", "--log-file", tmp_path / "log", "--log-requests") as server:

@@ -33,6 +33,13 @@ struct HttpPiece {
   std::shared_ptr<const void> owner;
 };
 
+/// Of a body that goes on in pieces.
+inline size_t BytesOf(const std::string& body, const std::vector<HttpPiece>& pieces) {
+  size_t sum = body.size();
+  for (const HttpPiece& piece : pieces) sum += piece.bytes.size();
+  return sum;
+}
+
 struct HttpResponse {
   int status = 200;
   std::string content_type = "application/json";
@@ -40,6 +47,7 @@ struct HttpResponse {
   std::string body;
   std::vector<HttpPiece> pieces;                               ///< sent after `body`, not copied
   std::function<void(bool sent)> done;                         ///< when it was sent, or could not be
+  size_t size() const { return BytesOf(body, pieces); }
 };
 
 /// One request being answered.

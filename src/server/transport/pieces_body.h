@@ -19,11 +19,7 @@ struct PiecesBody {
     std::vector<HttpPiece> pieces;
   };
 
-  static uint64_t size(const value_type& body) {
-    uint64_t sum = body.text.size();
-    for (const HttpPiece& piece : body.pieces) sum += piece.bytes.size();
-    return sum;
-  }
+  static uint64_t size(const value_type& body) { return BytesOf(body.text, body.pieces); }
 
   class writer {
    public:
