@@ -6,13 +6,13 @@
 #include <set>
 #include <thread>
 
-#include "base/status.h"
+#include "serve/testing.h"
 
 namespace tenon::tune {
 namespace {
 
 // Answers every request from a thread of its own after a moment; refuses when told.
-class FakeServer final : public InferenceServer {
+class FakeServer final : public serve::testing::StubServer {
  public:
   FakeServer(std::chrono::microseconds takes, bool refuses) : takes_(takes), refuses_(refuses) {}
   ~FakeServer() override {
@@ -32,22 +32,6 @@ class FakeServer final : public InferenceServer {
     });
     return nullptr;
   }
-  Status Start() override { return Status::Ok(); }
-  void CountRefused(const std::string&, Outcome) override {}
-  Status Load(const std::string&, const std::optional<ModelConfig>&) override { return Status::Ok(); }
-  Status Unload(const std::string&) override { return Status::Ok(); }
-  std::vector<ModelState> Index() const override { return {}; }
-  bool ModelReady(const std::string&, const std::string&) const override { return true; }
-  bool Ready() const override { return true; }
-  Result<ModelDescription> Describe(const std::string&, const std::string&) const override { return ModelDescription(); }
-  std::vector<ModelStatistics> Statistics(const std::string&, const std::string&) const override { return {}; }
-  std::vector<DeviceState> Devices() const override { return {}; }
-  Status SetGroup(const DeviceGroup&) override { return Status::Ok(); }
-  Status RemoveGroup(const std::string&) override { return Status::Ok(); }
-  uint64_t memory_used() const override { return 0; }
-  uint64_t memory_limit() const override { return 0; }
-  int cores() const override { return 1; }
-  bool Drain(std::chrono::milliseconds) override { return true; }
 
  private:
   const std::chrono::microseconds takes_;

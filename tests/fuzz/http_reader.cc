@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 
+#include "serve/testing.h"
 #include "server/app.h"
 
 namespace {
@@ -18,9 +19,8 @@ namespace {
 using namespace tenon;   // NOLINT(google-build-using-namespace): a program of one file
 
 // Answers with its inputs.
-class Echo final : public InferenceServer {
+class Echo final : public serve::testing::StubServer {
  public:
-  Status Start() override { return Status::Ok(); }
   std::shared_ptr<InferTicket> Infer(InferRequest request, std::function<void(InferResponse)> done) override {
     InferResponse response;
     response.model = request.model;
@@ -31,14 +31,12 @@ class Echo final : public InferenceServer {
     done(std::move(response));
     return nullptr;
   }
-  void CountRefused(const std::string&, Outcome) override {}
   Status Load(const std::string& name, const std::optional<ModelConfig>&) override {
     return name == "net" ? Status::Ok() : Status(Code::kUsage, "unknown model");
   }
   Status Unload(const std::string& name) override { return Load(name, std::nullopt); }
   std::vector<ModelState> Index() const override { return {{"net", "1", "READY", ""}}; }
   bool ModelReady(const std::string& name, const std::string&) const override { return name == "net"; }
-  bool Ready() const override { return true; }
   Result<ModelDescription> Describe(const std::string& name, const std::string&) const override {
     if (name != "net") return Status(Code::kUsage, "unknown model");
     ModelDescription d;
@@ -54,14 +52,6 @@ class Echo final : public InferenceServer {
     d.outputs = d.inputs;
     return d;
   }
-  std::vector<ModelStatistics> Statistics(const std::string&, const std::string&) const override { return {}; }
-  std::vector<DeviceState> Devices() const override { return {}; }
-  Status SetGroup(const DeviceGroup&) override { return Status::Ok(); }
-  Status RemoveGroup(const std::string&) override { return Status::Ok(); }
-  uint64_t memory_used() const override { return 0; }
-  uint64_t memory_limit() const override { return 0; }
-  int cores() const override { return 1; }
-  bool Drain(std::chrono::milliseconds) override { return true; }
 };
 
 struct Running {
