@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
 #include <string_view>
 
+#include "compile/stages.h"
 #include "passes/precision.h"
 
 namespace tenon::compile {
@@ -18,20 +18,9 @@ bool IsExact(const std::string& mode) {
   return mode == "high_precision" || mode == "high_precision_for_all";
 }
 
-bool IsOfType(const ir::Node& node, const std::string& type) {
-  const auto parts = passes::PartsOf(node.op);
-  return node.op == type || std::find(parts.begin(), parts.end(), type) != parts.end();
-}
-
-bool HasType(const ir::Graph& graph, const std::string& type) {
-  for (size_t i = 0; i < graph.num_node_slots(); ++i) {
-    const ir::Node& node = graph.node(static_cast<ir::NodeId>(i));
-    if (node.dead) continue;
-    if (IsOfType(node, type)) return true;
-    for (const auto& body : node.bodies)
-      if (HasType(*body, type)) return true;
-  }
-  return false;
+bool IsOfType(const std::string& op, const std::string& type) {
+  const auto parts = passes::PartsOf(op);
+  return op == type || std::find(parts.begin(), parts.end(), type) != parts.end();
 }
 
 }  // namespace
@@ -40,8 +29,10 @@ Status CheckImplMode(const CompileOptions& options, const ir::Graph& imported) {
   const std::string& mode = options.op_select_implmode;
   if (!IsExact(mode) && mode != "high_performance" && mode != "high_performance_for_all")
     return Usage("unknown implementation mode '{}'; allowed: high_precision, high_performance", mode);
+  const auto ops = CountOps(imported);
   for (const std::string& type : options.optypelist_for_implmode)
-    if (!HasType(imported, type)) return BadInput("implementation mode {}: the model has no operator '{}'", mode, type);
+    if (std::none_of(ops.begin(), ops.end(), [&](const auto& op) { return IsOfType(op.first, type); }))
+      return BadInput("implementation mode {}: the model has no operator '{}'", mode, type);
   return Status::Ok();
 }
 
@@ -54,7 +45,7 @@ void ApplyImplMode(const CompileOptions& options, ir::Graph* graph) {
     for (auto& body : node.bodies) ApplyImplMode(options, body.get());
     if (std::find(kTwoWays.begin(), kTwoWays.end(), std::string_view(node.op)) == kTwoWays.end()) continue;
     const bool wanted =
-        types.empty() || std::any_of(types.begin(), types.end(), [&](const auto& t) { return IsOfType(node, t); });
+        types.empty() || std::any_of(types.begin(), types.end(), [&](const auto& t) { return IsOfType(node.op, t); });
     if (wanted) node.attrs.Set("exact", int64_t{1});
   }
 }

@@ -346,8 +346,8 @@ class Packed final : public Kernel {
   BytesForm form_;
   int threads_;
   int64_t k_ = 0, blocks_ = 0, width_ = 0;
-  bool exact_ =
-      false;    // nothing is rounded to bf16, however many the rows: the weights are f32, or the attribute `exact` says so
+  // Nothing is rounded to bf16, however many the rows: the weights are f32, or the attribute `exact` says so.
+  bool exact_ = false;
   std::vector<Group> groups_;
   std::vector<float> biases_;
   std::shared_ptr<Buffer> buffer_;
