@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string OptionsKey(const CompileOptions& o) {
-  std::string key = fmt::format("{}|{}|{}|", o.opt_level, o.keep_initializer_inputs, kVersionString);
+  std::string key = fmt::format("{}|{}|{}|{}|", o.opt_level, o.keep_initializer_inputs, o.packed_weights, kVersionString);
   for (const auto& [name, dims] : o.input_shapes) {
     key += name + "=";
     for (const std::string& d : dims) key += d + ",";

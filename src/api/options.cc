@@ -22,6 +22,8 @@ Status SetOption(const std::string& key, const json& value, OpenOptions* o) {
     o->compile.kv_cache = value.get<std::string>();
   } else if (key == "external_weights") {
     o->compile.external_weights = value.get<bool>();
+  } else if (key == "packed_weights") {
+    o->compile.packed_weights = value.get<bool>();
   } else if (key == "keep_initializer_inputs") {
     o->compile.keep_initializer_inputs = value.get<bool>();
   } else if (key == "threads") {

@@ -106,6 +106,66 @@ TEST_F(ArtifactTest, EveryFlippedByteIsRefusedOrHarmless) {
   }
 }
 
+// Sample with packed weights: `w` is packed away, its step has two pieces.
+Program Packed() {
+  Program p = Sample();
+  p.values[1].packed_away = true;
+  p.steps[0].packed_row = "row";
+  for (char fill : {'a', 'b'}) {
+    auto piece = Buffer::Allocate(100);
+    std::memset(piece->data(), fill, 100);
+    p.steps[0].packed.push_back(piece);
+  }
+  return p;
+}
+
+TEST_F(ArtifactTest, PackedWeightsAreForTheirMachineOnly) {
+  for (bool external : {false, true}) {
+    const std::string path = Path("a.tenon");
+    ASSERT_TRUE(Write(Packed(), path, {external, {}, "", "this"}).ok());
+    const auto here = Read(path, {nullptr, "this"});
+    ASSERT_TRUE(here.ok()) << here.status().message();
+    EXPECT_TRUE(here->packed);
+    EXPECT_TRUE(here->program.values[1].packed_away);
+    EXPECT_FALSE(here->program.values[3].packed_away);
+    const Step& step = here->program.steps[0];
+    EXPECT_EQ(step.packed_row, "row");
+    ASSERT_EQ(step.packed.size(), 2u);
+    EXPECT_EQ(step.packed[1]->bytes(), 100u);
+    EXPECT_EQ(static_cast<const char*>(step.packed[1]->data())[99], 'b');
+    for (const char* other : {"", "other"}) {
+      const auto elsewhere = Read(path, {nullptr, other});
+      ASSERT_TRUE(elsewhere.ok()) << elsewhere.status().message();
+      EXPECT_FALSE(elsewhere->packed);
+      EXPECT_EQ(elsewhere->packed_for, "this");
+      EXPECT_TRUE(elsewhere->program.steps[0].packed.empty());
+      EXPECT_FALSE(elsewhere->program.values[1].packed_away);
+      EXPECT_TRUE(SameTensor(elsewhere->program.values[1].constant.view(), Sample().values[1].constant.view()));
+    }
+  }
+}
+
+TEST_F(ArtifactTest, WhatIsReadIsChecked) {
+  const std::string path = Path("a.tenon");
+  ASSERT_TRUE(Write(Packed(), path, {false, {}, "", "this"}).ok());
+  const std::string bytes = *ReadFile(path, 1 << 24);
+  const auto damaged = [&](size_t at) {
+    std::string flipped = bytes;
+    flipped[at] = static_cast<char>(flipped[at] ^ 1);
+    std::ofstream(Path("flip.tenon"), std::ios::binary) << flipped;
+    return Path("flip.tenon");
+  };
+  const size_t packed = bytes.find(std::string(100, 'a'));
+  const float w[] = {1.5f, -2};
+  const size_t source = bytes.find(std::string(reinterpret_cast<const char*>(w), sizeof(w)));
+  ASSERT_LT(packed, source);
+  ASSERT_LT(source, bytes.size());
+  EXPECT_EQ(Read(damaged(packed), {nullptr, "this"}).status().code(), Code::kBadInput);
+  EXPECT_TRUE(Read(damaged(packed)).ok());
+  EXPECT_TRUE(Read(damaged(source), {nullptr, "this"}).ok());
+  EXPECT_EQ(Read(damaged(source)).status().code(), Code::kBadInput);
+}
+
 TEST_F(ArtifactTest, FailedWriteLeavesNothing) {
   EXPECT_EQ(Write(Sample(), Path("no/such/dir/a.tenon"), {}).code(), Code::kBadInput);
   EXPECT_TRUE(fs::is_empty(dir_));

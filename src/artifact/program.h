@@ -22,6 +22,7 @@ struct ProgramValue {
   bool is_sequence = false;          ///< sequence or optional of `dtype`
   SymShape shape;                    ///< as the compiler inferred it; symbols by name
   Tensor constant;                   ///< defined() for weights and other constants; for an input: its default
+  bool packed_away = false;          ///< the constant is not read where the packed weights of its step serve
 };
 
 struct Program;
@@ -36,6 +37,9 @@ struct Step {
   /// trailing inputs of the step ("captures"), in the order of the body's trailing inputs.
   std::vector<Program> bodies;
   std::string kernel;                ///< name of the chosen row; empty: first that serves
+  /// What the row named `packed_row` made of the step's constants, in the order in which it asks (kernels::PackStore).
+  std::string packed_row;
+  std::vector<std::shared_ptr<Buffer>> packed;
 };
 
 struct Program {

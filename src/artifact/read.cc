@@ -15,10 +15,19 @@ std::string Text(const flatbuffers::String* s) {
   return s == nullptr ? std::string() : s->str();
 }
 
+// The part of the weight section with packed weights; whether these are read, or else the constants behind them.
+struct PackedPart {
+  uint64_t begin = 0;
+  uint64_t end = 0;
+  bool used = false;
+
+  bool Skips(uint64_t at) const { return used ? at >= end : at >= begin && at < end; }
+};
+
 class Reader {
  public:
-  Reader(std::shared_ptr<MappedFile> weights, uint64_t offset, uint64_t bytes)
-      : weights_(std::move(weights)), offset_(offset), bytes_(bytes) {}
+  Reader(std::shared_ptr<MappedFile> weights, uint64_t offset, uint64_t bytes, const PackedPart& packed)
+      : weights_(std::move(weights)), offset_(offset), bytes_(bytes), packed_(packed) {}
 
   Status Get(const fb::Program& in, int depth, Program* p) {
     if (depth > kMaxDepth) return BadInput("bodies are nested deeper than {}", kMaxDepth);
@@ -73,8 +82,24 @@ class Reader {
       TENON_ASSIGN_OR_RETURN(*out, Tensor::Allocate(dtype, shape));
       return Status::Ok();
     }
-    const std::byte* data = weights_->data() + offset_ + in.offset();
-    *out = Tensor(dtype, shape, Buffer::Mapped(data, need, [keep = weights_] {}));
+    *out = Tensor(dtype, shape, Map(in.offset(), need));
+    return Status::Ok();
+  }
+
+  std::shared_ptr<Buffer> Map(uint64_t offset, size_t bytes) const {
+    return Buffer::Mapped(weights_->data() + offset_ + offset, bytes, [keep = weights_] {});
+  }
+
+  Status GetPacked(const fb::Step& in, Step* s) {
+    if (!packed_.used || in.packed() == nullptr) return Status::Ok();
+    s->packed_row = Text(in.packed_row());
+    for (const fb::Piece* piece : *in.packed()) {
+      if (piece->offset() < packed_.begin || piece->offset() > packed_.end || piece->bytes() > packed_.end - piece->offset() ||
+          piece->offset() % kAlignment != 0) {
+        return BadInput("packed weights at {} with {} bytes do not lie in their section", piece->offset(), piece->bytes());
+      }
+      s->packed.push_back(Map(piece->offset(), piece->bytes()));
+    }
     return Status::Ok();
   }
 
@@ -95,6 +120,7 @@ class Reader {
     TENON_RETURN_IF_ERROR(GetTensor(*in.constant(), &v->constant).Within(fmt::format("value '{}'", v->name)));
     v->dtype = v->constant.dtype();
     v->shape = SymShape(v->constant.shape());
+    v->packed_away = packed_.used && v->constant.bytes() > 0 && in.constant()->offset() >= packed_.end;
     return Status::Ok();
   }
 
@@ -149,6 +175,7 @@ class Reader {
         TENON_RETURN_IF_ERROR(GetAttr(*a, &s->attrs).Within(fmt::format("step '{}' ({})", s->name, s->op)));
       }
     }
+    TENON_RETURN_IF_ERROR(GetPacked(in, s).Within(fmt::format("step '{}' ({})", s->name, s->op)));
     if (in.bodies() == nullptr) return Status::Ok();
     for (const fb::Program* body : *in.bodies()) {
       s->bodies.emplace_back();
@@ -160,6 +187,7 @@ class Reader {
   std::shared_ptr<MappedFile> weights_;
   uint64_t offset_;
   uint64_t bytes_;
+  PackedPart packed_;
 };
 
 Result<Header> ReadHeader(const MappedFile& file) {
@@ -178,8 +206,17 @@ Result<Header> ReadHeader(const MappedFile& file) {
   return h;
 }
 
-Status CheckWeights(const MappedFile& file, uint64_t offset, uint64_t bytes, const flatbuffers::Vector<uint8_t>* digests,
-                    const ForEach& for_each) {
+Result<PackedPart> GetPackedPart(const fb::Artifact& root, uint64_t weights_bytes, const std::string& wish) {
+  PackedPart part{root.packed_begin(), root.packed_end(), false};
+  if (part.begin > part.end || part.end > weights_bytes || part.begin % kChunkBytes != 0 || part.end % kChunkBytes != 0) {
+    return BadInput("damaged: packed weights from {} to {} of {} bytes", part.begin, part.end, weights_bytes);
+  }
+  part.used = part.end > 0 && !wish.empty() && Text(root.packed_for()) == wish;
+  return part;
+}
+
+Status CheckWeights(const MappedFile& file, uint64_t offset, uint64_t bytes, const PackedPart& packed,
+                    const flatbuffers::Vector<uint8_t>* digests, const ForEach& for_each) {
   const uint64_t chunks = (bytes + kChunkBytes - 1) / kChunkBytes;
   const uint64_t have = digests == nullptr ? 0 : digests->size();
   if (have != chunks * sizeof(ChunkDigest)) return BadInput("damaged: {} bytes of digests for {} chunks", have, chunks);
@@ -190,6 +227,7 @@ Status CheckWeights(const MappedFile& file, uint64_t offset, uint64_t bytes, con
     static thread_local std::vector<unsigned char> buffer;
     buffer.resize(kChunkBytes);
     const uint64_t begin = static_cast<uint64_t>(i) * kChunkBytes;
+    if (packed.Skips(begin)) return;
     const size_t n = std::min<uint64_t>(kChunkBytes, bytes - begin);
     Status s = file.ReadAt(offset + begin, buffer.data(), n);
     if (s.ok()) {
@@ -210,7 +248,7 @@ Status CheckWeights(const MappedFile& file, uint64_t offset, uint64_t bytes, con
   return first;
 }
 
-Result<Artifact> ReadChecked(const std::string& path, const ForEach& for_each) {
+Result<Artifact> ReadChecked(const std::string& path, const ReadOptions& options) {
   TENON_ASSIGN_OR_RETURN(auto file, MappedFile::Open(path));
   TENON_ASSIGN_OR_RETURN(const Header h, ReadHeader(*file));
   const auto* metadata = reinterpret_cast<const uint8_t*>(file->data()) + h.metadata_offset;
@@ -229,8 +267,13 @@ Result<Artifact> ReadChecked(const std::string& path, const ForEach& for_each) {
     return BadInput("truncated: weights end at {}, the file at {}", h.weights_offset + h.weights_bytes, size);
   }
   if (root->chunk_bytes() != kChunkBytes) return BadInput("damaged: chunk size {}", root->chunk_bytes());
-  TENON_RETURN_IF_ERROR(CheckWeights(*artifact.weights, h.weights_offset, h.weights_bytes, root->chunk_digests(), for_each));
-  Reader reader(artifact.weights, h.weights_offset, h.weights_bytes);
+  TENON_ASSIGN_OR_RETURN(const PackedPart packed, GetPackedPart(*root, h.weights_bytes, options.packed_for));
+  TENON_RETURN_IF_ERROR(
+      CheckWeights(*artifact.weights, h.weights_offset, h.weights_bytes, packed, root->chunk_digests(), options.for_each));
+  artifact.packed_for = Text(root->packed_for());
+  artifact.packed_bytes = packed.end - packed.begin;
+  artifact.packed = packed.used;
+  Reader reader(artifact.weights, h.weights_offset, h.weights_bytes, packed);
   TENON_RETURN_IF_ERROR(reader.Get(*root->program(), 0, &artifact.program));
   if (root->provenance() != nullptr) {
     for (const fb::Pair* pair : *root->provenance()) artifact.provenance[Text(pair->key())] = Text(pair->value());
@@ -242,8 +285,8 @@ Result<Artifact> ReadChecked(const std::string& path, const ForEach& for_each) {
 
 }  // namespace
 
-Result<Artifact> Read(const std::string& path, const ForEach& for_each) {
-  auto artifact = ReadChecked(path, for_each);
+Result<Artifact> Read(const std::string& path, const ReadOptions& options) {
+  auto artifact = ReadChecked(path, options);
   if (artifact.ok()) return artifact;
   return std::move(artifact).TakeStatus().Within(fmt::format("artifact '{}'", path));
 }

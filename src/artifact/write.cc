@@ -15,16 +15,26 @@ class WeightWriter {
  public:
   WeightWriter(AtomicFile* file, uint64_t base) : file_(file), base_(base) {}
 
-  Result<uint64_t> Add(const Tensor& t) {
-    auto it = known_.find(t.data());
-    if (it != known_.end() && it->second.second == t.bytes()) return it->second.first;
-    static constexpr std::array<char, kAlignment> kZeros{};
-    const uint64_t padding = (kAlignment - size_ % kAlignment) % kAlignment;
-    TENON_RETURN_IF_ERROR(Put(kZeros.data(), padding));
+  Result<uint64_t> Add(const void* data, size_t bytes) {
+    auto it = known_.find(data);
+    if (it != known_.end() && it->second.second == bytes) return it->second.first;
+    TENON_RETURN_IF_ERROR(PadTo(kAlignment));
     const uint64_t offset = size_;
-    TENON_RETURN_IF_ERROR(Put(t.data(), t.bytes()));
-    known_[t.data()] = {offset, t.bytes()};
+    TENON_RETURN_IF_ERROR(Put(data, bytes));
+    known_[data] = {offset, bytes};
     return offset;
+  }
+
+  /// Zeros until the size is a multiple of `alignment`.
+  Status PadTo(uint64_t alignment) {
+    static constexpr std::array<char, 4096> kZeros{};
+    uint64_t left = (alignment - size_ % alignment) % alignment;
+    while (left > 0) {
+      const uint64_t part = std::min<uint64_t>(left, kZeros.size());
+      TENON_RETURN_IF_ERROR(Put(kZeros.data(), part));
+      left -= part;
+    }
+    return Status::Ok();
   }
 
   /// Digest of the last, partial chunk included.
@@ -64,7 +74,7 @@ class WeightWriter {
 
 class Serializer {
  public:
-  explicit Serializer(WeightWriter* weights) : weights_(weights) {}
+  Serializer(WeightWriter* weights, bool with_packed) : weights_(weights), with_packed_(with_packed) {}
 
   Result<Offset<fb::Program>> Put(const Program& p) {
     std::vector<Offset<fb::Value>> values;
@@ -111,7 +121,7 @@ class Serializer {
       const auto strings = PutStrings(t.Data<std::string>(), static_cast<size_t>(t.shape().num_elements()));
       return fb::CreateTensorRef(b_, static_cast<int32_t>(t.dtype()), dims_offset, 0, 0, strings);
     }
-    TENON_ASSIGN_OR_RETURN(const uint64_t offset, weights_->Add(t));
+    TENON_ASSIGN_OR_RETURN(const uint64_t offset, weights_->Add(t.data(), t.bytes()));
     return fb::CreateTensorRef(b_, static_cast<int32_t>(t.dtype()), dims_offset, offset, t.bytes());
   }
 
@@ -163,15 +173,74 @@ class Serializer {
     const auto op = b_.CreateString(s.op);
     const auto name = b_.CreateString(s.name);
     const auto kernel = b_.CreateString(s.kernel);
+    Offset<flatbuffers::String> packed_row;
+    Offset<flatbuffers::Vector<const fb::Piece*>> packed;
+    if (with_packed_ && !s.packed.empty()) {
+      std::vector<fb::Piece> pieces;
+      for (const auto& piece : s.packed) {
+        TENON_ASSIGN_OR_RETURN(const uint64_t offset, weights_->Add(piece->data(), piece->bytes()));
+        pieces.emplace_back(offset, piece->bytes());
+      }
+      packed_row = b_.CreateString(s.packed_row);
+      packed = b_.CreateVectorOfStructs(pieces);
+    }
     const auto attrs_offset = b_.CreateVector(attrs);
     const auto inputs = b_.CreateVector(s.inputs);
     const auto outputs = b_.CreateVector(s.outputs);
-    return fb::CreateStep(b_, op, name, attrs_offset, inputs, outputs, b_.CreateVector(bodies), kernel);
+    return fb::CreateStep(b_, op, name, attrs_offset, inputs, outputs, b_.CreateVector(bodies), kernel, packed_row, packed);
   }
 
   FlatBufferBuilder b_;
   WeightWriter* weights_;
+  bool with_packed_;
 };
+
+// Where the parts of the weight section begin; see artifact.h.
+struct Parts {
+  uint64_t packed_begin = 0;
+  uint64_t packed_end = 0;
+};
+
+Status AddConstants(const Program& p, bool packed_away, WeightWriter* weights) {
+  for (const ProgramValue& v : p.values) {
+    if (!v.constant.defined() || v.constant.dtype() == DType::kString || v.packed_away != packed_away) continue;
+    TENON_RETURN_IF_ERROR(weights->Add(v.constant.data(), v.constant.bytes()).status());
+  }
+  return Status::Ok();
+}
+
+Status AddAttributes(const Step& s, WeightWriter* weights) {
+  for (const auto& [name, value] : s.attrs) {
+    const auto* t = std::get_if<Tensor>(&value);
+    if (t != nullptr && t->dtype() != DType::kString) TENON_RETURN_IF_ERROR(weights->Add(t->data(), t->bytes()).status());
+  }
+  return Status::Ok();
+}
+
+// What is always read: all constants but those of the program itself that are packed away.
+Status AddAlwaysRead(const Program& p, WeightWriter* weights) {
+  TENON_RETURN_IF_ERROR(AddConstants(p, false, weights));
+  for (const Step& s : p.steps) {
+    TENON_RETURN_IF_ERROR(AddAttributes(s, weights));
+    for (const Program& body : s.bodies) TENON_RETURN_IF_ERROR(AddAlwaysRead(body, weights));
+  }
+  return Status::Ok();
+}
+
+// Puts the tensors in the order of the parts. The serializer then finds them where they are.
+Result<Parts> AddParts(const Program& p, WeightWriter* weights) {
+  Parts parts;
+  TENON_RETURN_IF_ERROR(AddAlwaysRead(p, weights));
+  TENON_RETURN_IF_ERROR(weights->PadTo(kChunkBytes));
+  parts.packed_begin = weights->size();
+  for (const Step& s : p.steps) {
+    for (const auto& piece : s.packed) TENON_RETURN_IF_ERROR(weights->Add(piece->data(), piece->bytes()).status());
+  }
+  TENON_RETURN_IF_ERROR(weights->PadTo(kChunkBytes));
+  parts.packed_end = weights->size();
+  TENON_RETURN_IF_ERROR(AddConstants(p, true, weights));
+  return parts;
+}
 
 }  // namespace
 
@@ -187,14 +256,21 @@ Status Write(const Program& program, const std::string& path, const WriteOptions
   header.flags = options.external_weights ? kFlagExternalWeights : 0;
   header.weights_offset = options.external_weights ? 0 : (sizeof(Header) + kAlignment - 1) / kAlignment * kAlignment;
   WeightWriter weights(external ? &*external : &file, header.weights_offset);
-  Serializer serializer(&weights);
+  Parts parts;
+  const bool with_packed = !options.packed_for.empty();
+  if (with_packed) {
+    TENON_ASSIGN_OR_RETURN(parts, AddParts(program, &weights));
+  }
+  Serializer serializer(&weights, with_packed);
   TENON_ASSIGN_OR_RETURN(const auto root, serializer.Put(program));
   FlatBufferBuilder& b = serializer.builder();
   const std::vector<unsigned char> digests = weights.Finish();
   const auto provenance = serializer.PutPairs(options.provenance);
   const auto report = b.CreateString(options.report);
   const auto digests_offset = b.CreateVector(digests);
-  b.Finish(fb::CreateArtifact(b, root, provenance, report, kChunkBytes, digests_offset));
+  const auto packed_for = b.CreateString(options.packed_for);
+  b.Finish(fb::CreateArtifact(b, root, provenance, report, kChunkBytes, digests_offset, packed_for, parts.packed_begin,
+                              parts.packed_end));
 
   header.weights_bytes = weights.size();
   const uint64_t end = options.external_weights ? sizeof(Header) : header.weights_offset + header.weights_bytes;

@@ -100,6 +100,8 @@ Command Make_compile() {
             app.add_option("-o,--output", options->output, "The artifact to write");
             options->model.AddCompile(app);
             app.add_flag("--external-weights", options->model.compile.external_weights, "Weights in OUT.tenon.weights");
+            app.add_flag("!--no-packed-weights", options->model.compile.packed_weights,
+                         "Half the file; the weights are packed for the machine each time it is opened");
             app.add_flag("--check", options->check, "Only check that the model is supported; writes nothing");
             return [options](Context& context) { return Run(*options, context); };
           }};

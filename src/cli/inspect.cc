@@ -65,6 +65,8 @@ struct Summary {
   std::map<std::string, std::string> provenance;
   Json passes = Json::array();
   Json guard;   // null: the model was not tuned under the guard
+  std::string packed_for;      // of an artifact; empty: no packed weights
+  uint64_t packed_bytes = 0;
 };
 
 Summary SummaryOf(const ir::Graph& g) {
@@ -93,6 +95,8 @@ Summary SummaryOf(const artifact::Artifact& a) {
   s.metadata = a.program.metadata;
   HideBytes(&s.metadata);
   s.provenance = a.provenance;
+  s.packed_for = a.packed_for;
+  s.packed_bytes = a.packed_bytes;
   const Json report = Json::parse(a.report, nullptr, false);
   if (report.is_object() && report.contains("passes")) s.passes = report["passes"];
   if (report.is_object() && report.contains("guard")) s.guard = report["guard"];
@@ -105,6 +109,7 @@ Json ToJson(const Summary& s) {
   for (const auto& i : s.inputs) document["inputs"].push_back(InfoJson(i));
   for (const auto& o : s.outputs) document["outputs"].push_back(InfoJson(o));
   if (!s.provenance.empty()) document["provenance"] = s.provenance;
+  if (s.packed_bytes > 0) document["packed_weights"] = {{"for", s.packed_for}, {"bytes", s.packed_bytes}};
   return document;
 }
 
@@ -125,6 +130,7 @@ void Print(const Summary& s, const Context& context) {
         fmt::format("metadata {} = {}{}", key, shown, value.size() > kShown ? fmt::format("... ({} bytes)", value.size()) : ""));
   }
   for (const auto& [key, value] : s.provenance) context.Say(fmt::format("{}: {}", key, value));
+  if (s.packed_bytes > 0) context.Say(fmt::format("packed weights: {} bytes for {}", s.packed_bytes, s.packed_for));
 }
 
 // Stages that need a session: the plan for a shape, and kernels.

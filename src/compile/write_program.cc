@@ -5,6 +5,8 @@
 #include "base/digest.h"
 #include "base/version.h"
 #include "compile/stages.h"
+#include "hw/quota.h"
+#include "runtime/packed.h"
 
 namespace tenon::compile {
 namespace {
@@ -35,7 +37,14 @@ Status WriteProgram(const artifact::Program& program, const std::string& model, 
   write.external_weights = options.external_weights;
   write.provenance = Provenance(model, digest, options);
   write.report = report;
-  return artifact::Write(program, out, write);
+  if (!options.packed_weights) return artifact::Write(program, out, write);
+  TENON_ASSIGN_OR_RETURN(const hw::IsaMask isa, hw::ActiveIsa());
+  hw::Machine machine(isa, hw::DetectCpuAllowance().threads, {}, 0);
+  machine.team.Enter();
+  artifact::Program packed = program;
+  TENON_RETURN_IF_ERROR(runtime::PackWeights(&packed, machine));
+  write.packed_for = runtime::PackedFor(isa);
+  return artifact::Write(packed, out, write);
 }
 
 }  // namespace tenon::compile

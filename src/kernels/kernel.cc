@@ -66,6 +66,19 @@ class OwningAllocator final : public OutputAllocator {
 
 }  // namespace
 
+Result<std::shared_ptr<Buffer>> PackedWeights(const Problem& problem, size_t bytes, const std::function<void(void*)>& fill) {
+  if (problem.packs != nullptr) {
+    if (auto packed = problem.packs->Take(bytes)) return packed;
+  }
+  auto packed = Buffer::Allocate(bytes);
+  if (packed == nullptr) return ResourceLimit("no memory for {} bytes of packed weights", bytes);
+  // What is kept becomes part of a file: nothing of what the memory held before may stand in the gaps.
+  if (problem.packs != nullptr) std::memset(packed->data(), 0, bytes);
+  fill(packed->data());
+  if (problem.packs != nullptr) problem.packs->Keep(packed);
+  return packed;
+}
+
 Result<std::vector<Tensor>> Evaluate(std::string_view op, const Attrs& attrs, std::span<const View> in, int num_outputs,
                                      hw::IsaMask isa, hw::Team& team, std::string_view forced_row) {
   std::vector<ValueInfo> in_infos(in.size());

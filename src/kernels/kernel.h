@@ -11,6 +11,7 @@
 #define TENON_KERNELS_KERNEL_H_
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -54,6 +55,16 @@ struct ShapeArgs {
 /// Must cope with inputs of unknown rank by leaving outputs at unknown rank.
 using ShapeRule = Status (*)(const ShapeArgs& args);
 
+/// Where `make` gets the memory that it packs constant weights into, so that an artifact can carry what was packed.
+class PackStore {
+ public:
+  virtual ~PackStore() = default;
+  /// The next piece that the same row once packed for the same problem, with `bytes` bytes; null: it is to be packed.
+  virtual std::shared_ptr<Buffer> Take(size_t bytes) = 0;
+  /// A piece that was packed now.
+  virtual void Keep(const std::shared_ptr<Buffer>& packed) = 0;
+};
+
 /// What a row is asked to serve.
 struct Problem {
   std::string_view op;                  ///< canonical operator name, as in ops.inc
@@ -62,6 +73,7 @@ struct Problem {
   std::span<const ValueInfo> out;
   hw::IsaMask isa = 0;                  ///< instruction sets the row may use
   int threads = 1;
+  PackStore* packs = nullptr;           ///< null: packed weights stay with the kernel
 
   bool Has(size_t i) const { return i < in.size() && in[i].present; }
   bool IsConst(size_t i) const { return Has(i) && in[i].data != nullptr; }
@@ -137,6 +149,10 @@ struct OpKernels {
 };
 
 inline constexpr int kVariadic = 1 << 20;
+
+/// `bytes` bytes of packed weights: what problem.packs has, else new ones that `fill` writes (all of them). A function of the
+/// problem's constants alone, whatever the number of threads. kResourceLimit when there is no memory.
+Result<std::shared_ptr<Buffer>> PackedWeights(const Problem& problem, size_t bytes, const std::function<void(void*)>& fill);
 
 /// Runs the shape rule of `op` after checking the number of inputs and outputs against its contract.
 Status InferShapes(std::string_view op, const ShapeArgs& args);

@@ -68,8 +68,8 @@ struct StepInfos {
 
 class Preparer {
  public:
-  Preparer(const Program& program, hw::Machine& machine, int max_cached_shapes)
-      : program_(program), machine_(machine), max_cached_shapes_(max_cached_shapes) {}
+  Preparer(const Program& program, hw::Machine& machine, int max_cached_shapes, std::span<PackRecord> records)
+      : program_(program), machine_(machine), max_cached_shapes_(max_cached_shapes), records_(records) {}
 
   Result<Prepared> Run() {
     prepared_.program = &program_;
@@ -82,7 +82,8 @@ class Preparer {
     machine_.team.ParallelFor(machine_.team.size(), 1, [&](int64_t, int64_t, int) {
       for (size_t i = next++; i < results.size() && !failed; i = next++) {
         const Step& step = program_.steps[i];
-        results[i] = PrepareStep(step, &prepared_.steps[i]).Within(Describe(step));
+        PackRecord* record = records_.empty() ? nullptr : &records_[i];
+        results[i] = PrepareStep(step, record, &prepared_.steps[i]).Within(Describe(step));
         if (!results[i].ok()) failed = true;
       }
     });
@@ -91,6 +92,7 @@ class Preparer {
       if (s.kernel != nullptr) prepared_.packed_bytes += s.kernel->PackedBytes();
       for (const auto& body : s.bodies) prepared_.packed_bytes += body == nullptr ? 0 : body->packed_bytes();
     }
+    prepared_.packs_serve = packs_serve_;
     return std::move(prepared_);
   }
 
@@ -113,8 +115,8 @@ class Preparer {
   }
 
   // An exception must not leave the threads' region.
-  Status PrepareStep(const Step& step, PreparedStep* out) try {
-    return IsControlFlow(step) ? PrepareBodies(step, out) : PrepareKernel(step, out);
+  Status PrepareStep(const Step& step, PackRecord* record, PreparedStep* out) try {
+    return IsControlFlow(step) ? PrepareBodies(step, out) : PrepareKernel(step, record, out);
   } catch (const std::bad_alloc&) {
     return ResourceLimit("not enough memory to prepare it");
   }
@@ -131,24 +133,30 @@ class Preparer {
     return Status::Ok();
   }
 
-  Status PrepareKernel(const Step& step, PreparedStep* out) {
+  Status PrepareKernel(const Step& step, PackRecord* record, PreparedStep* out) {
     out->step = &step;
     out->op = kernels::FindOp(step.op);
     if (out->op == nullptr) return Unsupported("operator {} is not supported", step.op);
     StepInfos infos;
     TENON_RETURN_IF_ERROR(infos.Fill(program_, step));
-    const kernels::Problem problem = infos.ProblemOn(step, machine_);
+    kernels::Problem problem = infos.ProblemOn(step, machine_);
     // A kernel that was chosen on another machine may not serve on this one; then the default does.
     auto wished = kernels::ChooseRow(problem, step.kernel);
     if (!wished.ok() && !step.kernel.empty()) wished = kernels::ChooseRow(problem);
     TENON_ASSIGN_OR_RETURN(kernels::Choice choice, std::move(wished));
     out->row = choice.row;
     out->refused = std::move(choice.refused);
+    SavedPacks saved(step, choice.row->name);
+    problem.packs = record != nullptr ? static_cast<kernels::PackStore*>(record) : step.packed.empty() ? nullptr : &saved;
+    if (record != nullptr) record->row = choice.row->name;
     TENON_ASSIGN_OR_RETURN(out->kernel, choice.row->make(problem));
+    if (!saved.TookAll()) packs_serve_ = false;
     TENON_RETURN_IF_ERROR(machine_.budget.Charge(out->kernel->PackedBytes(), "packed weights"));
     for (size_t i = 0; i < infos.in.size(); ++i) {
       const bool sole = infos.in[i].data != nullptr && readers_[static_cast<size_t>(step.inputs[i])] == 1;
-      if (sole && out->kernel->ConsumedConstant(i)) GiveBack(program_.values[static_cast<size_t>(step.inputs[i])].constant);
+      if (!sole || !out->kernel->ConsumedConstant(i)) continue;
+      GiveBack(program_.values[static_cast<size_t>(step.inputs[i])].constant);
+      if (record != nullptr && !record->pieces.empty()) record->consumed.push_back(step.inputs[i]);
     }
     return Status::Ok();
   }
@@ -161,14 +169,16 @@ class Preparer {
   const Program& program_;
   hw::Machine& machine_;
   int max_cached_shapes_;
+  std::span<PackRecord> records_;
+  std::atomic<bool> packs_serve_ = true;
   Prepared prepared_;
   std::vector<int> readers_;
 };
 
 }  // namespace
 
-Result<Prepared> Prepare(const Program& program, hw::Machine& machine, int max_cached_shapes) {
-  return Preparer(program, machine, max_cached_shapes).Run();
+Result<Prepared> Prepare(const Program& program, hw::Machine& machine, int max_cached_shapes, std::span<PackRecord> records) {
+  return Preparer(program, machine, max_cached_shapes, records).Run();
 }
 
 std::vector<std::string_view> Alternatives(const Program& program, const PreparedStep& step, const hw::Machine& machine) {

@@ -9,6 +9,7 @@
 #include "artifact/program.h"
 #include "hw/machine.h"
 #include "kernels/kernel.h"
+#include "runtime/packed.h"
 
 namespace tenon::runtime {
 
@@ -31,10 +32,13 @@ struct Prepared {
   std::vector<PreparedStep> steps;
   std::vector<int> last_use;  ///< per value: last step that reads it; steps.size() for outputs; -1: never
   uint64_t packed_bytes = 0;
+  bool packs_serve = true;    ///< all packed weights that the program brings are in use
 };
 
-/// Constants that were packed and that nothing else reads lose their contents (Buffer::Discard).
-Result<Prepared> Prepare(const artifact::Program& program, hw::Machine& machine, int max_cached_shapes);
+/// Constants that were packed and that nothing else reads lose their contents (Buffer::Discard). `records`: one per step, told
+/// what its kernel packs; empty: nobody asks.
+Result<Prepared> Prepare(const artifact::Program& program, hw::Machine& machine, int max_cached_shapes,
+                         std::span<PackRecord> records = {});
 
 /// What a shape rule is told of a step's outputs: which are wanted, and which are declared to be sequences (some rules cannot
 /// tell from their inputs).

@@ -10,6 +10,7 @@
 #include "runtime/executor.h"
 #include "runtime/host_tensor.h"
 #include "runtime/open.h"
+#include "runtime/packed.h"
 
 namespace tenon {
 namespace {
@@ -93,6 +94,7 @@ class ModelSession final : public Session {
   }
 
   void BindKv(const kernels::KvStep* kv) { executor_->BindKv(kv); }
+  bool packs_serve() const { return executor_->prepared().packs_serve; }
 
   const std::vector<TensorInfo>& inputs() const override { return inputs_; }
   const std::vector<TensorInfo>& outputs() const override { return outputs_; }
@@ -344,6 +346,28 @@ Result<std::unique_ptr<hw::Machine>> MakeMachine(const SessionOptions& options) 
   return std::make_unique<hw::Machine>(isa, std::min(threads, kMaxThreads), options.cores, options.memory_limit);
 }
 
+// `with_packed`: on the packed weights of the file, where it has those for this machine.
+Result<std::unique_ptr<Session>> OpenFile(const std::string& path, const SessionOptions& options, bool with_packed) {
+  TENON_ASSIGN_OR_RETURN(auto machine, MakeMachine(options));
+  machine->team.Enter();
+  artifact::ReadOptions read;
+  read.for_each = [&](int64_t n, const std::function<void(int64_t)>& fn) {
+    machine->team.ParallelFor(n, 1, [&](int64_t begin, int64_t end, int /*thread*/) {
+      for (int64_t i = begin; i < end; ++i) fn(i);
+    });
+  };
+  if (with_packed) read.packed_for = runtime::PackedFor(machine->isa);
+  TENON_ASSIGN_OR_RETURN(auto artifact, artifact::Read(path, read));
+  const bool packed = artifact.packed;
+  auto session = std::make_unique<ModelSession>(std::move(artifact), std::move(machine));
+  Status status = session->Prepare(options.max_cached_shapes).Within(fmt::format("artifact '{}'", path));
+  // Where another kernel was chosen than the one that was packed for, the constants are needed after all, and they were not
+  // checked.
+  if (packed && !(status.ok() && session->packs_serve())) return OpenFile(path, options, false);
+  TENON_RETURN_IF_ERROR(std::move(status));
+  return std::unique_ptr<Session>(std::move(session));
+}
+
 }  // namespace
 
 namespace runtime {
@@ -368,17 +392,7 @@ Result<std::unique_ptr<Session>> OpenProgram(artifact::Program program, const Se
 }  // namespace runtime
 
 Result<std::unique_ptr<Session>> Session::Open(const std::string& path, const SessionOptions& options) {
-  TENON_ASSIGN_OR_RETURN(auto machine, MakeMachine(options));
-  machine->team.Enter();
-  const artifact::ForEach for_each = [&](int64_t n, const std::function<void(int64_t)>& fn) {
-    machine->team.ParallelFor(n, 1, [&](int64_t begin, int64_t end, int /*thread*/) {
-      for (int64_t i = begin; i < end; ++i) fn(i);
-    });
-  };
-  TENON_ASSIGN_OR_RETURN(auto artifact, artifact::Read(path, for_each));
-  auto session = std::make_unique<ModelSession>(std::move(artifact), std::move(machine));
-  TENON_RETURN_IF_ERROR(session->Prepare(options.max_cached_shapes).Within(fmt::format("artifact '{}'", path)));
-  return std::unique_ptr<Session>(std::move(session));
+  return OpenFile(path, options, true);
 }
 
 }  // namespace tenon

@@ -40,6 +40,24 @@ def test_same_input_same_bytes(net, tmp_path):
     assert (tmp_path / "one/a.tenon").read_bytes() == (tmp_path / "two/a.tenon").read_bytes()
 
 
+def test_packed_weights(tmp_path):
+    net = build_model.wide_net(tmp_path / "net.onnx")
+    packed_file, bare = tmp_path / "packed.tenon", tmp_path / "bare.tenon"
+    assert command.tenon("compile", net, "-o", packed_file).returncode == 0
+    assert command.tenon("compile", net, "-o", bare, "--no-packed-weights").returncode == 0
+    assert packed_file.stat().st_size > 1.9 * bare.stat().st_size
+    packed = command.tenon_json("inspect", packed_file)["packed_weights"]
+    assert packed["bytes"] >= 2 << 20
+    assert "packed_weights" not in command.tenon_json("inspect", bare)
+    inputs = {"x": models.floats(5, 512)}
+    want = models.reference(net, inputs)["y"]
+    for out in (packed_file, bare):
+        for environment in ({}, {"TENON_ISA": "baseline"}):
+            done, got = command.run_model(out, inputs, tmp_path / "run", env=environment)
+            assert done.returncode == 0, done.stderr
+            compare.assert_equal(got["y"], want, f"{out.name} {environment}")
+
+
 def test_external_weights(net, tmp_path):
     out = tmp_path / "net.tenon"
     assert command.tenon("compile", net, "-o", out, "--external-weights").returncode == 0

@@ -29,13 +29,16 @@ def problems(arguments):
             return found
 
 
-@pytest.fixture(scope="module", params=("small", "silero"))
+@pytest.fixture(scope="module", params=("small", "packed", "silero"))
 def artifact(request, tmp_path_factory):
     """(artifact, inputs, right answers)"""
     folder = tmp_path_factory.mktemp(request.param)
     if request.param == "small":
         source = build_model.conv_net(folder / "net.onnx")
         inputs = {"x": models.floats(1, 3, 20, 24)}
+    elif request.param == "packed":
+        source = build_model.wide_net(folder / "net.onnx")
+        inputs = {"x": models.floats(3, 512)}
     else:
         source = paths.model("silero/silero_vad.onnx")
         inputs = next(case for case in models.silero() if case.name == "silero_vad").inputs()

@@ -46,6 +46,15 @@ def conv_net(path):
     return model(path, nodes, [value("x", [1, 3, "h", "w"])], [value("y", [1, 8])], weights)
 
 
+def wide_net(path):
+    """x [n, 512] -> two products -> y [n, 8]: weights of 2 MB, so that artifacts hold them packed too."""
+    rng = np.random.default_rng(2)
+    weights = {"w1": (rng.standard_normal((512, 1024)) * 0.05).astype(np.float32),
+               "w2": (rng.standard_normal((1024, 8)) * 0.05).astype(np.float32)}
+    nodes = [node("MatMul", ["x", "w1"], ["a"]), node("Relu", ["a"], ["b"]), node("MatMul", ["b", "w2"], ["y"])]
+    return model(path, nodes, [value("x", ["n", 512])], [value("y", ["n", 8])], weights)
+
+
 ENDLESS = 1 << 50   # rounds of rounds_model that no machine gets through
 
 

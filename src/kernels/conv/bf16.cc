@@ -62,17 +62,20 @@ class Bf16Conv final : public Kernel {
   Bf16Conv(Params params, const gemm::Bf16Kernels& kernels, int threads)
       : params_(std::move(params)), kernels_(kernels), threads_(threads) {}
 
-  Status PackConstant(const View& w) {
+  Status PackConstant(const Problem& problem) {
+    const View& w = *problem.in[1].data;
     const Shape& s = w.shape;
     const int64_t taps = s.Product(2, s.rank());
     if (s[0] % params_.group != 0) return BadInput("weights of shape {} in {} groups", s.ToString(), params_.group);
     auto reordered = Buffer::Allocate(static_cast<size_t>(s.num_elements()) * 2);
     const int64_t elements = PackedElements(s[0], s[1], taps);
-    packed_ = Buffer::Allocate(static_cast<size_t>(elements) * 2);
-    if (packed_ == nullptr || reordered == nullptr) return ResourceLimit("no memory for {} packed weights", elements);
-    hw::Team one(1);
-    PackInto(static_cast<const uint16_t*>(w.data), s[0], s[1], taps, static_cast<uint16_t*>(reordered->data()),
-             static_cast<uint16_t*>(packed_->data()), one);
+    if (reordered == nullptr) return ResourceLimit("no memory for {} packed weights", elements);
+    const auto fill = [&](void* to) {
+      hw::Team one(1);
+      PackInto(static_cast<const uint16_t*>(w.data), s[0], s[1], taps, static_cast<uint16_t*>(reordered->data()),
+               static_cast<uint16_t*>(to), one);
+    };
+    TENON_ASSIGN_OR_RETURN(packed_, PackedWeights(problem, static_cast<size_t>(elements) * 2, fill));
     return Status::Ok();
   }
 
@@ -223,7 +226,7 @@ class Bf16Conv final : public Kernel {
 Result<std::unique_ptr<Kernel>> Make(const Problem& problem, hw::IsaMask isa) {
   TENON_ASSIGN_OR_RETURN(Params p, ParseParams(problem.op, problem.attrs));
   auto kernel = std::make_unique<Bf16Conv>(std::move(p), gemm::SelectBf16(isa), problem.threads);
-  if (problem.IsConst(1)) TENON_RETURN_IF_ERROR(kernel->PackConstant(*problem.in[1].data));
+  if (problem.IsConst(1)) TENON_RETURN_IF_ERROR(kernel->PackConstant(problem));
   return std::unique_ptr<Kernel>(std::move(kernel));
 }
 

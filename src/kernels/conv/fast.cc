@@ -47,22 +47,22 @@ class Fast final : public Kernel {
         transforms_(SelectWinograd(isa)),
         threads_(threads) {}
 
-  Status PackConstant(const View& w) {
+  Status PackConstant(const Problem& problem) {
+    const View& w = *problem.in[1].data;
     const Shape& s = w.shape;
     const int64_t taps = s.Product(2, s.rank());
     if (s[0] % params_.group != 0) return BadInput("weights of shape {} in {} groups", s.ToString(), params_.group);
     const int64_t floats = WeightFloats(s[0], s[1], taps);
-    packed_ = Buffer::Allocate(static_cast<size_t>(floats) * sizeof(float));
-    if (packed_ == nullptr) return ResourceLimit("no memory for {} packed weights", floats);
-    PackInto(w.Data<float>(), s[0], s[1], taps, static_cast<float*>(packed_->data()));
+    const auto fill = [&](void* to) { PackInto(w.Data<float>(), s[0], s[1], taps, static_cast<float*>(to)); };
+    TENON_ASSIGN_OR_RETURN(packed_, PackedWeights(problem, static_cast<size_t>(floats) * sizeof(float), fill));
     return Status::Ok();
   }
 
-  Status PackForWinograd(const View& w) {
+  Status PackForWinograd(const Problem& problem) {
+    const View& w = *problem.in[1].data;
     const int64_t floats = PackedWinogradFloats(kernels_, w.shape[0], w.shape[1]);
-    winograd_ = Buffer::Allocate(static_cast<size_t>(floats) * sizeof(float));
-    if (winograd_ == nullptr) return ResourceLimit("no memory for {} packed weights", floats);
-    PackWinograd(kernels_, w.Data<float>(), w.shape[0], w.shape[1], static_cast<float*>(winograd_->data()));
+    const auto fill = [&](void* to) { PackWinograd(kernels_, w.Data<float>(), w.shape[0], w.shape[1], static_cast<float*>(to)); };
+    TENON_ASSIGN_OR_RETURN(winograd_, PackedWeights(problem, static_cast<size_t>(floats) * sizeof(float), fill));
     return Status::Ok();
   }
 
@@ -224,9 +224,9 @@ Result<std::unique_ptr<Kernel>> Make(const Problem& problem, Engine engine, hw::
   TENON_ASSIGN_OR_RETURN(Params p, ParseParams(problem.op, problem.attrs));
   auto kernel = std::make_unique<Fast>(std::move(p), engine, isa, problem.threads);
   const bool winograd = engine == Engine::kWinograd;
-  if (winograd) TENON_RETURN_IF_ERROR(kernel->PackForWinograd(*problem.in[1].data));
+  if (winograd) TENON_RETURN_IF_ERROR(kernel->PackForWinograd(problem));
   if (problem.IsConst(1) && !(winograd && problem.in[0].shape.is_const())) {
-    TENON_RETURN_IF_ERROR(kernel->PackConstant(*problem.in[1].data));
+    TENON_RETURN_IF_ERROR(kernel->PackConstant(problem));
   }
   return std::unique_ptr<Kernel>(std::move(kernel));
 }

@@ -41,7 +41,8 @@ class Bf16 final : public Kernel {
   Bf16(Params params, const gemm::Bf16Kernels& kernels, int threads)
       : params_(std::move(params)), kernels_(kernels), threads_(threads) {}
 
-  Status PackConstant(const View& b) {
+  Status PackConstant(const Problem& problem) {
+    const View& b = *problem.in[1].data;
     const Shape& s = b.shape;
     if (s.rank() == 0) return BadInput("an operand of rank 0 has no matrix product");
     const int64_t rows = s.rank() == 1 ? s[0] : s.dim(-2);
@@ -50,13 +51,13 @@ class Bf16 final : public Kernel {
     const int64_t n = params_.trans_b ? rows : cols;
     const int64_t matrices = s.rank() <= 2 ? 1 : s.Product(0, s.rank() - 2);
     const int64_t each = gemm::Bf16PackedElements(k, n);
-    auto buffer = Buffer::Allocate(static_cast<size_t>(each * matrices) * 2);
-    if (buffer == nullptr) return ResourceLimit("no memory for {} packed weights", each * matrices);
-    for (int64_t i = 0; i < matrices; ++i) {
-      gemm::PackBf16(kernels_, reinterpret_cast<const uint16_t*>(Offset(b, i * k * n)), k, n, params_.trans_b ? 1 : n,
-                     params_.trans_b ? k : 1, static_cast<uint16_t*>(buffer->data()) + i * each, 0, gemm::Bf16Panels(n));
-    }
-    packed_ = std::move(buffer);
+    const auto fill = [&](void* to) {
+      for (int64_t i = 0; i < matrices; ++i) {
+        gemm::PackBf16(kernels_, reinterpret_cast<const uint16_t*>(Offset(b, i * k * n)), k, n, params_.trans_b ? 1 : n,
+                       params_.trans_b ? k : 1, static_cast<uint16_t*>(to) + i * each, 0, gemm::Bf16Panels(n));
+      }
+    };
+    TENON_ASSIGN_OR_RETURN(packed_, PackedWeights(problem, static_cast<size_t>(each * matrices) * 2, fill));
     return Status::Ok();
   }
 
@@ -211,7 +212,7 @@ class Bf16 final : public Kernel {
 Result<std::unique_ptr<Kernel>> Make(const Problem& problem, hw::IsaMask isa) {
   TENON_ASSIGN_OR_RETURN(Params p, ParseParams(problem.op, problem.attrs));
   auto kernel = std::make_unique<Bf16>(std::move(p), gemm::SelectBf16(isa), problem.threads);
-  if (problem.IsConst(1)) TENON_RETURN_IF_ERROR(kernel->PackConstant(*problem.in[1].data));
+  if (problem.IsConst(1)) TENON_RETURN_IF_ERROR(kernel->PackConstant(problem));
   return std::unique_ptr<Kernel>(std::move(kernel));
 }
 

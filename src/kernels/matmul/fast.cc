@@ -25,7 +25,8 @@ class Fast final : public Kernel {
   Fast(Params params, const gemm::MicroKernels& kernels, int threads)
       : params_(std::move(params)), kernels_(kernels), threads_(threads) {}
 
-  Status PackConstant(const View& b) {
+  Status PackConstant(const Problem& problem) {
+    const View& b = *problem.in[1].data;
     const Shape& s = b.shape;
     if (s.rank() == 0) return BadInput("an operand of rank 0 has no matrix product");
     const int64_t rows = s.rank() == 1 ? s[0] : s.dim(-2);
@@ -34,13 +35,13 @@ class Fast final : public Kernel {
     const int64_t n = params_.trans_b ? rows : cols;
     const int64_t matrices = s.rank() <= 2 ? 1 : s.Product(0, s.rank() - 2);
     const int64_t each = gemm::PackedFloats(kernels_, k, n);
-    auto buffer = Buffer::Allocate(static_cast<size_t>(each * matrices) * sizeof(float));
-    if (buffer == nullptr) return ResourceLimit("no memory for {} packed weights", each * matrices);
-    for (int64_t i = 0; i < matrices; ++i) {
-      gemm::Pack(kernels_, b.Data<float>() + i * k * n, k, n, params_.trans_b ? 1 : n, params_.trans_b ? k : 1, params_.alpha,
-                 static_cast<float*>(buffer->data()) + i * each);
-    }
-    packed_ = std::move(buffer);
+    const auto fill = [&](void* to) {
+      for (int64_t i = 0; i < matrices; ++i) {
+        gemm::Pack(kernels_, b.Data<float>() + i * k * n, k, n, params_.trans_b ? 1 : n, params_.trans_b ? k : 1, params_.alpha,
+                   static_cast<float*>(to) + i * each);
+      }
+    };
+    TENON_ASSIGN_OR_RETURN(packed_, PackedWeights(problem, static_cast<size_t>(each * matrices) * sizeof(float), fill));
     return Status::Ok();
   }
 
@@ -186,7 +187,7 @@ class Fast final : public Kernel {
 Result<std::unique_ptr<Kernel>> Make(const Problem& problem, hw::IsaMask isa) {
   TENON_ASSIGN_OR_RETURN(Params p, ParseParams(problem.op, problem.attrs));
   auto kernel = std::make_unique<Fast>(std::move(p), gemm::Select(isa), problem.threads);
-  if (problem.IsConst(1)) TENON_RETURN_IF_ERROR(kernel->PackConstant(*problem.in[1].data));
+  if (problem.IsConst(1)) TENON_RETURN_IF_ERROR(kernel->PackConstant(problem));
   return std::unique_ptr<Kernel>(std::move(kernel));
 }
 

@@ -1,0 +1,12 @@
+# Writes OUT, a header with a digest of the sources below FOLDER (names and contents).
+file(GLOB_RECURSE sources RELATIVE ${FOLDER} ${FOLDER}/*)
+list(FILTER sources EXCLUDE REGEX "_test\\.cc$|^testdata/|/testdata/")
+list(SORT sources)
+set(all "")
+foreach(source IN LISTS sources)
+  file(SHA256 ${FOLDER}/${source} digest)
+  string(APPEND all "${source} ${digest}\n")
+endforeach()
+string(SHA256 digest "${all}")
+string(SUBSTRING ${digest} 0 16 digest)
+file(WRITE ${OUT} "// Generated.\n#pragma once\ninline constexpr char kKernelsDigest[] = \"${digest}\";\n")
