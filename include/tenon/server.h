@@ -163,6 +163,9 @@ struct DeviceGroup {
   std::vector<int> cores;  ///< logical CPUs
   uint64_t memory_limit = 0;  ///< bytes; 0: none
   bool exclusive = true;  ///< its cores belong to nobody else; else they are shared run by run
+  /// Of the time of cores that it shares: with twice the weight of another group twice the time, while both have requests. 0.001
+  /// to 1000.
+  double weight = 1;
 };
 
 struct DeviceState {

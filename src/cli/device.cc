@@ -3,6 +3,7 @@
 
 #include <thread>
 
+#include "base/mapped_file.h"
 #include "cli/model_options.h"
 #include "device/topology.h"
 #include "server/transport/http_client.h"
@@ -12,11 +13,14 @@ namespace {
 
 struct DeviceOptions {
   std::string server = "127.0.0.1:8000";
+  std::string key_file;
+  std::string key;
   std::string layout = "2";
   std::string name;
   std::string cores;
   std::string memory;
   bool shared = false;
+  double weight = 1;
   double interval = 1;
   int count = 0;
 };
@@ -24,7 +28,7 @@ struct DeviceOptions {
 // The server's answer; its refusals with their messages.
 Result<Json> Ask(const DeviceOptions& o, const std::string& method, const std::string& path, const Json& body = Json()) {
   TENON_ASSIGN_OR_RETURN(const server::HttpAnswer answer,
-                         server::Fetch(o.server, method, path, body.is_null() ? "" : body.dump()));
+                         server::Fetch(o.server, {method, path, body.is_null() ? "" : body.dump(), o.key}));
   Json json = Json::parse(answer.body, nullptr, /*allow_exceptions=*/false);
   if (answer.status == 200 && !json.is_discarded()) return json;
   const std::string message =
@@ -51,10 +55,23 @@ std::string CoresText(const std::vector<int>& cores) {
   return text;
 }
 
+// The first word of the file.
+Status ReadKey(DeviceOptions* o) {
+  if (o->key_file.empty()) return Status::Ok();
+  constexpr uint64_t kMaxKeyFile = 1 << 16;
+  TENON_ASSIGN_OR_RETURN(const std::string text, ReadFile(o->key_file, kMaxKeyFile));
+  const auto printable = [](char c) { return c > ' ' && c <= '~'; };
+  const auto begin = std::find_if(text.begin(), text.end(), printable);
+  o->key.assign(begin, std::find_if_not(begin, text.end(), printable));
+  if (o->key.empty()) return Usage("'{}' holds no key", o->key_file);
+  return Status::Ok();
+}
+
 // Devices of the server where one runs, else the machine as one device.
-Json ListDevices(const DeviceOptions& o, device::Utilisation* utilisation) {
+Result<Json> ListDevices(const DeviceOptions& o, device::Utilisation* utilisation) {
   const device::Topology t = device::ReadTopology();
   auto asked = Ask(o, "GET", "/v2/devices");
+  if (!asked.ok() && asked.status().code() != Code::kBadInput) return asked.status();   // it is there and refuses
   Json list = Json::array();
   if (asked.ok() && asked->contains("devices")) {
     list = (*asked)["devices"];
@@ -82,13 +99,13 @@ Json ListDevices(const DeviceOptions& o, device::Utilisation* utilisation) {
     const uint64_t limit = d["memory"]["limit"], used = d["memory"]["used"];
     d["health"] = limit > 0 && used > limit / 5 * 4 ? "short of memory" : "OK";
   }
-  return {{"devices", list},
-          {"serving", asked.ok()},
-          {"machine",
-           {{"cores", t.cores.size()},
-            {"usable", t.usable},
-            {"explanation", t.explanation},
-            {"memory", {{"limit", t.memory_limit}, {"used", t.memory_used}}}}}};
+  return Json{{"devices", list},
+              {"serving", asked.ok()},
+              {"machine",
+               {{"cores", t.cores.size()},
+                {"usable", t.usable},
+                {"explanation", t.explanation},
+                {"memory", {{"limit", t.memory_limit}, {"used", t.memory_used}}}}}};
 }
 
 void Show(const Context& context, const Json& document) {
@@ -98,7 +115,7 @@ void Show(const Context& context, const Json& document) {
     const uint64_t limit = d["memory"]["limit"];
     rows.push_back({d["name"], d["health"], CoresText(d["cores"]), fmt::format("{:.0f}", d["utilisation"].get<double>() * 100),
                     Bytes(d["memory"]["used"]), limit == 0 ? "none" : Bytes(limit),
-                    d["exclusive"].get<bool>() ? "exclusive" : "shared",
+                    d["exclusive"].get<bool>() ? "exclusive" : fmt::format("shared, weight {:.3g}", d.value("weight", 1.0)),
                     fmt::format("{}", fmt::join(d["models"].get<std::vector<std::string>>(), ", "))});
   }
   context.Say(Table(rows));
@@ -107,11 +124,11 @@ void Show(const Context& context, const Json& document) {
 
 Status List(const DeviceOptions& o, Context& context, bool watch) {
   device::Utilisation utilisation;
-  ListDevices(o, &utilisation);   // utilisation is a difference of two readings
+  TENON_RETURN_IF_ERROR(ListDevices(o, &utilisation).status());   // utilisation is a difference of two readings
   for (int i = 0; !watch || o.count == 0 || i < o.count; ++i) {
     std::this_thread::sleep_for(std::chrono::duration<double>(watch ? o.interval : 0.2));
     if (Interrupted().cancelled()) return Status::Ok();
-    const Json document = ListDevices(o, &utilisation);
+    TENON_ASSIGN_OR_RETURN(const Json document, ListDevices(o, &utilisation));
     if (watch && !context.json) context.Say("\x1b[H\x1b[2J");
     Show(context, document);
     context.Document(document);
@@ -135,8 +152,8 @@ Result<std::vector<device::Core>> CoresOfServer(const DeviceOptions& o) {
   return cores;
 }
 
-Result<Json> GroupBody(const DeviceOptions& o, const std::vector<int>& cores) {
-  Json body = {{"cores", cores}, {"exclusive", !o.shared}};
+Result<Json> GroupBody(const DeviceOptions& o, const std::vector<int>& cores, double weight) {
+  Json body = {{"cores", cores}, {"exclusive", !o.shared && weight == 1}, {"weight", weight}};
   if (!o.memory.empty()) {
     TENON_ASSIGN_OR_RETURN(const uint64_t bytes, ParseBytes(o.memory));
     body["memory_limit"] = bytes;
@@ -150,23 +167,25 @@ Status Split(const DeviceOptions& o, Context& context) {
   Json made = Json::array();
   for (size_t i = 0; i < parts.size(); ++i) {
     const std::string name = fmt::format("part{}", i);
-    TENON_ASSIGN_OR_RETURN(const Json body, GroupBody(o, parts[i]));
+    TENON_ASSIGN_OR_RETURN(const Json body, GroupBody(o, parts[i].cpus, parts[i].share));
     auto set = Ask(o, "POST", "/v2/devices/" + name, body);
     if (!set.ok()) {
       // All parts or none.
       for (const Json& m : made) (void)Ask(o, "DELETE", "/v2/devices/" + m["name"].get<std::string>());
       return std::move(set).TakeStatus();
     }
-    made.push_back({{"name", name}, {"cores", parts[i]}});
+    made.push_back({{"name", name}, {"cores", parts[i].cpus}, {"weight", parts[i].share}});
+    context.Say(fmt::format("cpu:{} has {}cores {}", name,
+                            parts[i].share == 1 ? "" : fmt::format("{:.3g} of the time of ", parts[i].share),
+                            CoresText(parts[i].cpus)));
   }
-  for (const Json& m : made) context.Say(fmt::format("cpu:{} has cores {}", m["name"].get<std::string>(), CoresText(m["cores"])));
   context.Document({{"groups", made}});
   return Status::Ok();
 }
 
 Status Group(const DeviceOptions& o, Context& context) {
   TENON_ASSIGN_OR_RETURN(const std::vector<int> cores, device::ParseCpuList(o.cores));
-  TENON_ASSIGN_OR_RETURN(const Json body, GroupBody(o, cores));
+  TENON_ASSIGN_OR_RETURN(const Json body, GroupBody(o, cores, o.weight));
   TENON_RETURN_IF_ERROR(Ask(o, "POST", "/v2/devices/" + o.name, body).status());
   context.Say(fmt::format("cpu:{} has cores {}", o.name, CoresText(cores)));
   context.Document({{"groups", Json::array({{{"name", o.name}, {"cores", cores}}})}});
@@ -201,10 +220,16 @@ Command Make_device() {
             app.add_option("--server", o->server, "HTTP address of the running server")
                 ->capture_default_str()
                 ->envname("TENON_SERVER");
+            app.add_option("--api-key-file", o->key_file, "File with the key of a server that wants one")
+                ->envname("TENON_API_KEY_FILE");
             app.add_option("--layout", o->layout, "split: 2, 1/4+3/4, cores=0-3,8")->capture_default_str();
             app.add_option("--cores", o->cores, "group: CPUs, as 0-3,8");
             app.add_option("--memory", o->memory, "split, group: limit of each, as 2G");
             app.add_flag("--shared", o->shared, "split, group: others may use the cores too");
+            app.add_option("--weight", o->weight,
+                           "group: of the time of shared cores, while others want them too (implies --shared)")
+                ->capture_default_str()
+                ->check(CLI::Range(1e-3, 1e3));
             app.add_option("--interval", o->interval, "watch: seconds between two looks")
                 ->capture_default_str()
                 ->check(CLI::Range(0.1, 3600.0));
@@ -212,6 +237,7 @@ Command Make_device() {
                 ->capture_default_str()
                 ->check(CLI::Range(0, 1000000));
             return [o, action](Context& context) -> Status {
+              TENON_RETURN_IF_ERROR(ReadKey(o.get()));
               if (*action == "split") return Split(*o, context);
               if (*action == "reset") return Reset(*o, context);
               if (*action == "group")

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -141,7 +142,18 @@ Topology ReadTopology(const std::string& root) {
   return t;
 }
 
-Result<std::vector<std::vector<int>>> SplitCores(const std::vector<Core>& cores, const std::string& layout) {
+namespace {
+
+// How many cores `part` of `cores` is; 0 when it is no whole number.
+size_t WholeCores(double part, size_t cores) {
+  const double share = part * static_cast<double>(cores);
+  const double n = std::round(share);
+  return std::abs(share - n) < 1e-6 ? static_cast<size_t>(n) : 0;
+}
+
+}  // namespace
+
+Result<std::vector<Part>> SplitCores(const std::vector<Core>& cores, const std::string& layout) {
   if (layout.starts_with("cores=")) {
     TENON_ASSIGN_OR_RETURN(const std::vector<int> cpus, ParseCpuList(layout.substr(6)));
     for (int cpu : cpus) {
@@ -149,7 +161,7 @@ Result<std::vector<std::vector<int>>> SplitCores(const std::vector<Core>& cores,
         return Usage("CPU {} is not among those this process may use", cpu);
     }
     if (cpus.empty()) return Usage("layout '{}' names no CPU", layout);
-    return std::vector<std::vector<int>>{cpus};
+    return std::vector<Part>{{cpus, 1}};
   }
   std::vector<double> parts;
   std::istringstream texts(layout);
@@ -173,17 +185,17 @@ Result<std::vector<std::vector<int>>> SplitCores(const std::vector<Core>& cores,
   std::stable_sort(order.begin(), order.end(), [](const Core& a, const Core& b) {
     return std::tie(a.node, a.socket, a.core, a.cpu) < std::tie(b.node, b.socket, b.core, b.cpu);
   });
-  std::vector<std::vector<int>> split;
+  const bool whole = std::all_of(parts.begin(), parts.end(), [&](double p) { return WholeCores(p, order.size()) > 0; });
+  std::vector<Part> split;
   size_t at = 0;
   for (double p : parts) {
-    const double share = p * static_cast<double>(order.size());
-    const auto n = static_cast<size_t>(share + 1e-9);
-    if (n < 1 || share - static_cast<double>(n) > 1e-6) {
-      return Unsupported("a part of {:.2f} cores of {}; parts are whole cores here", share, order.size());
-    }
-    split.emplace_back();
-    for (size_t i = 0; i < n; ++i) split.back().push_back(order[at++].cpu);
-    std::sort(split.back().begin(), split.back().end());
+    Part part;
+    part.share = whole ? 1 : p;
+    const size_t n = whole ? WholeCores(p, order.size()) : order.size();
+    if (!whole) at = 0;
+    for (size_t i = 0; i < n; ++i) part.cpus.push_back(order[at++].cpu);
+    std::sort(part.cpus.begin(), part.cpus.end());
+    split.push_back(std::move(part));
   }
   return split;
 }

@@ -32,10 +32,17 @@ Topology ReadTopology(const std::string& root = "");
 /// "0-3,8" -> 0 1 2 3 8. kUsage: no such list.
 Result<std::vector<int>> ParseCpuList(const std::string& text);
 
+struct Part {
+  std::vector<int> cpus;
+  double share = 1;   ///< of their time
+
+  bool operator==(const Part&) const = default;
+};
+
 /// How `layout` cuts `cores` into parts, in their order, neighbours on one node together: "4" (equal parts), "1/4+3/4",
-/// "cores=0-3,8". kUsage: a part would have no core, or a core is not there; kUnsupported: a part that is no whole number of
-/// cores.
-Result<std::vector<std::vector<int>>> SplitCores(const std::vector<Core>& cores, const std::string& layout);
+/// "cores=0-3,8". Where a part is no whole number of cores, all parts have all cores and share their time. kUsage: no such
+/// layout, or a core is not there.
+Result<std::vector<Part>> SplitCores(const std::vector<Core>& cores, const std::string& layout);
 
 /// Busy share 0..1 of each of `cpus` since the last call with the same `state`.
 class Utilisation {

@@ -46,8 +46,8 @@ TEST_F(TopologyTest, M07_NodesWithInterleavedIds) {
   for (const Core& c : t.cores) EXPECT_EQ(c.node, (c.cpu / 32) % 2) << c.cpu;
   const auto halves = SplitCores(TwoSockets(), "2");
   ASSERT_TRUE(halves.ok());
-  for (int cpu : (*halves)[0]) EXPECT_EQ((cpu / 32) % 2, 0) << cpu;
-  for (int cpu : (*halves)[1]) EXPECT_EQ((cpu / 32) % 2, 1) << cpu;
+  for (int cpu : (*halves)[0].cpus) EXPECT_EQ((cpu / 32) % 2, 0) << cpu;
+  for (int cpu : (*halves)[1].cpus) EXPECT_EQ((cpu / 32) % 2, 1) << cpu;
 }
 
 TEST_F(TopologyTest, MemoryOfTheTightestCgroup) {
@@ -64,11 +64,13 @@ TEST_F(TopologyTest, MemoryOfTheTightestCgroup) {
 
 TEST_F(TopologyTest, Layouts) {
   const std::vector<Core> four = {{0, 0, 0, 0}, {5, 0, 0, 1}, {7, 0, 0, 2}, {9, 0, 0, 3}};
-  EXPECT_EQ(*SplitCores(four, "1/4+3/4"), (std::vector<std::vector<int>>{{0}, {5, 7, 9}}));
-  EXPECT_EQ(*SplitCores(four, "2"), (std::vector<std::vector<int>>{{0, 5}, {7, 9}}));
-  EXPECT_EQ(*SplitCores(four, "cores=5,9"), (std::vector<std::vector<int>>{{5, 9}}));
-  EXPECT_EQ(SplitCores(four, "8").status().code(), Code::kUnsupported);
-  EXPECT_EQ(SplitCores(four, "1/8+7/8").status().code(), Code::kUnsupported);
+  EXPECT_EQ(*SplitCores(four, "1/4+3/4"), (std::vector<Part>{{{0}, 1}, {{5, 7, 9}, 1}}));
+  EXPECT_EQ(*SplitCores(four, "2"), (std::vector<Part>{{{0, 5}, 1}, {{7, 9}, 1}}));
+  EXPECT_EQ(*SplitCores(four, "cores=5,9"), (std::vector<Part>{{{5, 9}, 1}}));
+  // No whole cores: all parts share all of them.
+  const std::vector<int> all = {0, 5, 7, 9};
+  EXPECT_EQ(*SplitCores(four, "1/8+7/8"), (std::vector<Part>{{all, 0.125}, {all, 0.875}}));
+  EXPECT_EQ(*SplitCores(four, "8"), std::vector<Part>(8, {all, 0.125}));
   for (const char* bad : {"", "0", "x", "3/4+1/2", "cores=", "cores=6", "1/0", "-1"})
     EXPECT_FALSE(SplitCores(four, bad).ok()) << bad;
 }

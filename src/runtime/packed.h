@@ -46,7 +46,7 @@ class PackRecord final : public kernels::PackStore {
 
   std::string_view row;
   std::vector<std::shared_ptr<Buffer>> pieces;
-  std::vector<artifact::ValueIndex> consumed;   ///< constants that only this kernel reads, and only to pack them
+  std::vector<artifact::ValueIndex> consumed;  ///< constants that only this kernel reads, and only to pack them
 };
 
 }  // namespace tenon::runtime

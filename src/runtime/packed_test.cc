@@ -51,8 +51,8 @@ std::vector<float> Answer(Session& session) {
 class PackedTest : public testing::Test {
  protected:
   void SetUp() override {
-    path_ = (fs::temp_directory_path() / fmt::format("tenon_packed_{}_{}.tenon", getpid(),
-                                                     testing::UnitTest::GetInstance()->current_test_info()->name()))
+    path_ = (fs::temp_directory_path() /
+             fmt::format("tenon_packed_{}_{}.tenon", getpid(), testing::UnitTest::GetInstance()->current_test_info()->name()))
                 .string();
     machine_.team.Enter();
     auto session = OpenProgram(Product(), {});

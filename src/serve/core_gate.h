@@ -1,60 +1,56 @@
 // Lets runs of different models share cores without ever running more threads than there are: a run takes its cores and gives
-// them back. First come, first served among those that want the same cores.
+// them back. Groups that share cores get time by their weights, run by run; within a group first come, first served.
 #ifndef TENON_SERVE_CORE_GATE_H_
 #define TENON_SERVE_CORE_GATE_H_
 
+#include <chrono>
 #include <condition_variable>
-#include <list>
+#include <map>
 #include <mutex>
-#include <set>
+#include <string>
 #include <vector>
+
+#include "serve/turn_order.h"
 
 namespace tenon::serve {
 
 class CoreGate {
  public:
-  /// Blocks until all of `cores` are free and nobody who came before wants one of them.
-  void Acquire(const std::vector<int>& cores) {
-    std::unique_lock lock(mutex_);
-    const auto me = waiting_.insert(waiting_.end(), &cores);
-    changed_.wait(lock, [&] { return Free(cores) && First(me); });
-    waiting_.erase(me);
-    busy_.insert(cores.begin(), cores.end());
-    if (!waiting_.empty()) changed_.notify_all();
-  }
-  void Release(const std::vector<int>& cores) {
+  /// The share of group `name`, kept as long as the gate; `weight` from now on.
+  TimeShare& ShareOf(const std::string& name, double weight) {
     const std::lock_guard lock(mutex_);
-    for (int c : cores) busy_.erase(c);
-    if (!waiting_.empty()) changed_.notify_all();
+    TimeShare& share = shares_[name];
+    share.weight = weight;
+    return share;
+  }
+
+  /// Blocks until it is the caller's turn on all of `cores`.
+  void Acquire(const std::vector<int>& cores, TimeShare& share) {
+    std::unique_lock lock(mutex_);
+    const auto ticket = order_.Arrive(cores, share);
+    changed_.wait(lock, [&] { return order_.MayStart(ticket); });
+    order_.Start(ticket);
+    since_[cores.front()] = Clock::now();
+    if (order_.anybody_waits()) changed_.notify_all();
+  }
+  void Release(const std::vector<int>& cores, TimeShare& share) {
+    const std::lock_guard lock(mutex_);
+    order_.End(cores, share, std::chrono::duration<double>(Clock::now() - since_[cores.front()]).count());
+    if (order_.anybody_waits()) changed_.notify_all();
   }
   size_t busy() const {
     const std::lock_guard lock(mutex_);
-    return busy_.size();
+    return order_.busy();
   }
 
  private:
-  using Waiting = std::list<const std::vector<int>*>;
-  bool Free(const std::vector<int>& cores) const {
-    for (int c : cores) {
-      if (busy_.count(c) > 0) return false;
-    }
-    return true;
-  }
-  bool First(Waiting::iterator me) const {
-    for (auto it = Waiting::const_iterator(waiting_.begin()); it != Waiting::const_iterator(me); ++it) {
-      for (int c : **it) {
-        for (int mine : **me) {
-          if (c == mine) return false;
-        }
-      }
-    }
-    return true;
-  }
+  using Clock = std::chrono::steady_clock;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::set<int> busy_;
-  Waiting waiting_;
+  TurnOrder order_;
+  std::map<std::string, TimeShare> shares_;
+  std::map<int, Clock::time_point> since_;   // by first core: when the turn on it began
 };
 
 }  // namespace tenon::serve

@@ -47,11 +47,14 @@ class Inbox {
 
 class CoreTurn {
  public:
-  CoreTurn(CoreGate& gate, const std::vector<int>& cores) : gate_(gate), cores_(cores) { gate_.Acquire(cores_); }
-  ~CoreTurn() { gate_.Release(cores_); }
+  CoreTurn(CoreGate& gate, TimeShare& share, const std::vector<int>& cores) : gate_(gate), share_(share), cores_(cores) {
+    gate_.Acquire(cores_, share_);
+  }
+  ~CoreTurn() { gate_.Release(cores_, share_); }
 
  private:
   CoreGate& gate_;
+  TimeShare& share_;
   const std::vector<int>& cores_;
 };
 
@@ -169,7 +172,7 @@ class Run {
       }
       inputs.push_back(t);
     }
-    const CoreTurn turn(*services_.gate, cores_);
+    const CoreTurn turn(*services_.gate, *services_.share, cores_);
     auto outputs = part.step->Run(inputs, context_);
     if (!outputs.ok()) return std::move(outputs).TakeStatus();
     for (size_t i = 0; i < part.outputs.size(); ++i) {

@@ -17,6 +17,7 @@ struct EnsembleServices {
   std::function<std::shared_ptr<InferTicket>(InferRequest, std::function<void(InferResponse)>)> infer;
   std::function<Result<ModelDescription>(const std::string& model, const std::string& version)> describe;
   std::shared_ptr<CoreGate> gate;    ///< built-in steps run on `core` in turn with models
+  TimeShare* share = nullptr;
   int core = 0;
 };
 

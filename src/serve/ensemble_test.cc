@@ -75,6 +75,7 @@ struct Around {
     };
     s.describe = Describe;
     s.gate = std::make_shared<CoreGate>();
+    s.share = &s.gate->ShareOf("", 1);
     return s;
   }
   static Result<ModelDescription> Describe(const std::string& name, const std::string&) {

@@ -17,6 +17,10 @@ std::string MiB(uint64_t bytes) {
 Status Groups::Set(const DeviceGroup& group) {
   if (group.name.empty()) return Usage("a group needs a name");
   if (group.cores.empty()) return Usage("group '{}' has no core", group.name);
+  constexpr double kLeastWeight = 1e-3, kMostWeight = 1e3;
+  if (!(group.weight >= kLeastWeight && group.weight <= kMostWeight))
+    return Usage("group '{}'; weight {}; allowed: {} to {}", group.name, group.weight, kLeastWeight, kMostWeight);
+  if (group.exclusive && group.weight != 1) return Usage("group '{}' is exclusive; only shared groups have a weight", group.name);
   std::set<int> wanted;
   for (int core : group.cores) {
     if (std::find(cores_.begin(), cores_.end(), core) == cores_.end())

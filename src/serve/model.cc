@@ -89,7 +89,7 @@ Status Model::OpenInstance(Instance& instance, const ModelOpener& open) {
     options.cores = instance.cores;
   }
   options.memory_limit = place_.memory_limit / static_cast<uint64_t>(InstanceCount());
-  place_.gate->Acquire(instance.cores);
+  place_.gate->Acquire(instance.cores, *place_.share);
   auto session = open(file_, options);
   Status status;
   if (session.ok()) {
@@ -99,7 +99,7 @@ Status Model::OpenInstance(Instance& instance, const ModelOpener& open) {
   } else {
     status = session.status();
   }
-  place_.gate->Release(instance.cores);
+  place_.gate->Release(instance.cores, *place_.share);
   if (status.ok()) Charge(instance);
   return status;
 }
@@ -273,7 +273,7 @@ void Model::Work(Instance& instance) {
     // The cores come first and the choice of requests after, so that those which arrive meanwhile may join.
     lock.unlock();
     const TimePoint wanted = Now();
-    place_.gate->Acquire(instance.cores);
+    place_.gate->Acquire(instance.cores, *place_.share);
     lock.lock();
     const TimePoint now = Now();
     if (const std::vector<ItemPtr> expired = TakeExpired(now); !expired.empty()) {
@@ -283,7 +283,7 @@ void Model::Work(Instance& instance) {
     }
     auto decision = queue_->Take(now);
     if (decision.items.empty()) {
-      place_.gate->Release(instance.cores);
+      place_.gate->Release(instance.cores, *place_.share);
       if (decision.wait_until != TimePoint::max()) arrived_.wait_until(lock, decision.wait_until);
       continue;
     }
@@ -334,7 +334,7 @@ void Model::RunBatch(Instance& instance, Batch& batch) {
   }
   Settle(instance, batch);
   if (!outputs.ok()) {
-    place_.gate->Release(instance.cores);
+    place_.gate->Release(instance.cores, *place_.share);
     if (outputs.status().code() == Code::kCancelled) {
       const std::lock_guard lock(mutex_);
       queue_->OnStopped(batch.rows, end - taken);
@@ -345,7 +345,7 @@ void Model::RunBatch(Instance& instance, Batch& batch) {
   std::vector<InferResponse> responses = PartOutputs(batch, *outputs);
   times.output = Nanoseconds(Now() - end);
   metrics_->Ran(batch.rows, times);
-  place_.gate->Release(instance.cores);
+  place_.gate->Release(instance.cores, *place_.share);
   for (size_t i = 0; i < responses.size(); ++i) {
     responses[i].times = times;
     responses[i].times.queue = Nanoseconds(taken - batch.items[i]->arrival);
@@ -357,7 +357,7 @@ void Model::RunBatch(Instance& instance, Batch& batch) {
 
 // One request of the batch has values that the model refuses: the others shall not suffer for it.
 void Model::RunApart(Instance& instance, Batch& batch) {
-  place_.gate->Release(instance.cores);
+  place_.gate->Release(instance.cores, *place_.share);
   for (const ItemPtr& item : batch.items) {
     Batch alone;
     {
@@ -369,7 +369,7 @@ void Model::RunApart(Instance& instance, Batch& batch) {
       item->batch = &alone;
       instance.running = {alone.rows, Now()};
     }
-    place_.gate->Acquire(instance.cores);
+    place_.gate->Acquire(instance.cores, *place_.share);
     RunBatch(instance, alone);
   }
 }

@@ -24,6 +24,7 @@ struct Place {
   bool pin = true;
   uint64_t memory_limit = 0;       ///< bytes for all instances together; 0: no limit
   std::shared_ptr<CoreGate> gate;  ///< of the cores
+  TimeShare* share = nullptr;      ///< of the model's group; the gate's
 };
 
 class Model {

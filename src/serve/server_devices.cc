@@ -10,6 +10,7 @@ Result<Place> LocalServer::PlaceFor(const ModelConfig& config, size_t versions) 
   const std::shared_lock lock(mutex_);
   TENON_ASSIGN_OR_RETURN(const DeviceGroup group, groups_.Find(config.group));
   place.cores = group.cores;
+  place.share = &gate_->ShareOf(group.name, group.weight);
   place.pin = config.instances > 1 || !config.group.empty() || group.cores.size() < groups_.cores().size();
   place.memory_limit = config.memory_limit / versions;
   if (group.memory_limit == 0) return place;
@@ -99,11 +100,13 @@ Status LocalServer::SetGroup(const DeviceGroup& group) {
     const std::lock_guard lock(mutex_);
     const Groups before = groups_;
     TENON_RETURN_IF_ERROR(groups_.Set(group));
+    gate_->ShareOf(group.name, group.weight);
     // Models without a group need cores too.
     for (const auto& [name, entry] : models_) {
       const auto place = groups_.Find(entry.active.group);
       if (entry.loaded.empty() || place.ok()) continue;
       groups_ = before;
+      if (const auto old = groups_.Find(group.name); old.ok()) gate_->ShareOf(group.name, old->weight);
       return Usage("group '{}'; model '{}' would have no core; give it a group of its own first", group.name, name);
     }
   }

@@ -98,6 +98,7 @@ ModelOpener LocalServer::OpenerOf(const ModelConfig& config, const Place& place)
     };
     services.describe = [this](const std::string& model, const std::string& version) { return Describe(model, version); };
     services.gate = place.gate;
+    services.share = place.share;
     services.core = place.cores[turn->fetch_add(1) % place.cores.size()];
     TENON_ASSIGN_OR_RETURN(auto session, EnsembleSession::Create(ensemble, std::move(services), options.memory_limit));
     return std::unique_ptr<Session>(std::move(session));

@@ -31,13 +31,46 @@ def test_split_group_reset(tmp_path):
         assert made["groups"] == [{"name": "side", "cores": cores[:1]}]
         assert [d["name"] for d in tenon_json("device", "list", *at)["devices"]] == ["cpu", "cpu:side"]
         assert tenon_json("device", "reset", *at)["removed"] == ["side"]
-        if len(cores) == 2:
-            assert tenon("device", "split", "--layout", "1/4+3/4", *at).returncode == 4
+        if len(cores) == 2:   # a quarter is no whole number of cores: both parts have all, by weight
+            parts = tenon_json("device", "split", "--layout", "1/4+3/4", *at)["groups"]
+            assert parts == [{"name": "part0", "cores": cores, "weight": 0.25}, {"name": "part1", "cores": cores, "weight": 0.75}]
+            assert [(d["exclusive"], d["weight"]) for d in tenon_json("device", "list", *at)["devices"]] == [(False, 1), (False, 0.25), (False, 0.75)]
+            assert tenon_json("device", "reset", *at)["removed"] == ["part0", "part1"]
+        weighed = tenon("device", "group", "side", "--cores", cores[0], "--weight", "2.5", *at)
+        assert weighed.returncode == 0
+        assert "shared, weight 2.5" in tenon("device", "list", *at).stdout
+        for wrong in ({"cores": cores[:1], "exclusive": False, "weight": 0}, {"cores": cores[:1], "weight": 2},
+                      {"cores": cores[:1], "exclusive": False, "weight": 1e6}, {"cores": cores[:1], "weight": "2"}):
+            assert server.json("/v2/devices/side", wrong)[0] == 400, wrong
+        assert tenon_json("device", "reset", *at)["removed"] == ["side"]
         refused = tenon("device", "split", "--layout", "2", *at)   # 'net' has no group: it would have no core
         assert refused.returncode == 2 and "net" in refused.stderr
         assert len(tenon_json("device", "list", *at)["devices"]) == 1   # all parts or none
         looks = tenon("device", "watch", "--count", "2", "--interval", "0.1", *at)
         assert looks.returncode == 0 and looks.stdout.count("cpu") >= 2
+
+
+def test_a_server_with_keys(tmp_path):
+    (tmp_path / "models").mkdir()
+    build_model.small_net(tmp_path / "models" / "net.onnx")
+    asks, rules = "asks-0123456789abcdef", "rules-0123456789abcdef"
+    (tmp_path / "keys").write_text(f"{asks} infer\n{rules} admin\n")
+    (tmp_path / "mine").write_text(f"{rules}\n")
+    (tmp_path / "weak").write_text(asks)
+    (tmp_path / "empty").write_text("\n")
+    with serve("--models", tmp_path / "models", "--api-keys", tmp_path / "keys") as server:
+        def device(*arguments, key=None):
+            return tenon("device", *arguments, "--server", server.http, *(("--api-key-file", tmp_path / key) if key else ()))
+
+        refused = device("list")
+        assert refused.returncode == 2 and "key" in refused.stderr   # not: no server, so the machine alone
+        assert device("list", key="weak").returncode == 0
+        assert device("list", key="mine").returncode == 0
+        cores = sorted(os.sched_getaffinity(0))
+        assert device("group", "side", "--cores", cores[0], "--shared", key="weak").returncode == 2
+        assert device("group", "side", "--cores", cores[0], "--shared", key="mine").returncode == 0
+        assert device("list", key="empty").returncode == 2
+        assert device("list", key="missing").returncode == 3
 
 
 def test_wrong_use():

@@ -36,8 +36,12 @@ Result<DeviceGroup> GroupOf(const std::string& name, const std::string& text) {
       group.memory_limit = value.get<uint64_t>();
     } else if (key == "exclusive" && value.is_boolean()) {
       group.exclusive = value.get<bool>();
+    } else if (key == "weight" && value.is_number()) {
+      group.weight = value.get<double>();
     } else {
-      return Status(Code::kUsage, "key '" + key + "'; allowed: cores (a list), memory_limit (bytes), exclusive (true or false)");
+      return Status(
+          Code::kUsage,
+          "key '" + key + "'; allowed: cores (a list), memory_limit (bytes), exclusive (true or false), " + "weight (a number)");
     }
   }
   return group;
@@ -51,6 +55,7 @@ void Devices(Call& call) {
     list.push_back({{"name", d.group.name},
                     {"cores", d.group.cores},
                     {"exclusive", d.group.exclusive},
+                    {"weight", d.group.weight},
                     {"memory", {{"limit", d.group.memory_limit}, {"used", d.memory_used}, {"promised", d.memory_promised}}},
                     {"models", d.models}});
   }

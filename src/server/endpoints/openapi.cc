@@ -65,7 +65,8 @@ constexpr const char* kSchemas = R"json({
 "Devices": {"type": "object", "required": ["devices"], "properties": {"devices": {"type": "array", "items": {"type": "object"}}}},
 "DeviceRequest": {"type": "object", "additionalProperties": false, "properties": {
   "cores": {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": 4096}},
-  "memory_limit": {"type": "integer", "minimum": 0}, "exclusive": {"type": "boolean"}}},
+  "memory_limit": {"type": "integer", "minimum": 0}, "exclusive": {"type": "boolean"},
+  "weight": {"type": "number", "minimum": 0.001, "maximum": 1000}}},
 "Health": {"type": "object", "required": ["status"], "properties": {"status": {"type": "string"}}},
 "Status": {"type": "object", "required": ["version", "ready", "models"], "properties": {
   "version": {"type": "string"}, "ready": {"type": "boolean"}, "models": {"type": "array", "items": {"type": "object"}}}},

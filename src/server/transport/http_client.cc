@@ -36,8 +36,7 @@ Status NoAnswer(const std::string& address, const std::string& why) {
 
 }  // namespace
 
-Result<HttpAnswer> Fetch(const std::string& address, const std::string& method, const std::string& path,
-                         const std::string& body) {
+Result<HttpAnswer> Fetch(const std::string& address, const HttpQuestion& question) {
   const size_t colon = address.rfind(':');
   if (colon == std::string::npos) return Usage("server '{}'; HOST:PORT is expected", address);
   addrinfo hints{};
@@ -52,8 +51,9 @@ Result<HttpAnswer> Fetch(const std::string& address, const std::string& method, 
   setsockopt(socket.fd(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
   if (socket.fd() < 0 || connect(socket.fd(), found->ai_addr, found->ai_addrlen) != 0)
     return NoAnswer(address, std::strerror(errno));
-  const std::string request = fmt::format("{} {} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{}",
-                                          method, path, address, body.size(), body);
+  const std::string key = question.api_key.empty() ? "" : fmt::format("Authorization: Bearer {}\r\n", question.api_key);
+  const std::string request = fmt::format("{} {} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n{}Content-Length: {}\r\n\r\n{}",
+                                          question.method, question.path, address, key, question.body.size(), question.body);
   for (size_t sent = 0; sent < request.size();) {
     const ssize_t n = send(socket.fd(), request.data() + sent, request.size() - sent, MSG_NOSIGNAL);
     if (n <= 0) return NoAnswer(address, std::strerror(errno));

@@ -13,9 +13,15 @@ struct HttpAnswer {
   std::string body;
 };
 
-/// `address`: "127.0.0.1:8000", an IP and a port. Blocks, 30 s at most. kBadInput: nobody answers there.
-Result<HttpAnswer> Fetch(const std::string& address, const std::string& method, const std::string& path,
-                         const std::string& body = "");
+struct HttpQuestion {
+  std::string method = "GET";
+  std::string path;
+  std::string body;
+  std::string api_key;  ///< printable, without spaces; empty: none is sent
+};
+
+/// `address`: "127.0.0.1:8000", a host and a port. Blocks, 30 s at most. kBadInput: nobody answers there.
+Result<HttpAnswer> Fetch(const std::string& address, const HttpQuestion& question);
 
 }  // namespace tenon::server
 
