@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -172,8 +173,9 @@ def partitions(groups):
             yield server
 
 
-def in_process_tail(seconds):
-    """p99 of `tenon bench` of rec on the first core, beside one of bert on the second, as many times as alone: what the machine gives."""
+def in_process_tail(seconds, beside_bert):
+    """p99 of `tenon bench` of rec on the first core, as many times as alone: what the machine gives without a server. On the second core
+    runs a bench of bert, or a loop that touches no memory: what the latter costs, no partition can keep off."""
     bench = ["bench", problems.path_of("rec"), "--shape=x=1x3x48x320", "--threads", "1", "--warmup", "200ms", "--duration", f"{seconds}s", "--json"]
 
     def p99():
@@ -181,9 +183,11 @@ def in_process_tail(seconds):
         return json.loads(done.stdout)["results"][0]["latency_ms"]["p99"]
 
     shapes = [f"--shape={name}=1x128" for name in problems.inputs_of("bert_base", 1)]
+    bert = [paths.TENON, "bench", problems.path_of("bert_base"), *shapes, "--threads", "1", "--duration", "60s"]
+    loop = [sys.executable, "-c", "while True: pass"]
     alone = p99()
-    other = subprocess.Popen(["taskset", "-c", str(CORES[1]), paths.TENON, "bench", problems.path_of("bert_base"), *shapes, "--threads", "1",
-                              "--duration", "60s"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    other = subprocess.Popen(["taskset", "-c", str(CORES[1]), *(bert if beside_bert else loop)], stdout=subprocess.DEVNULL,
+                             stderr=subprocess.DEVNULL)
     try:
         time.sleep(2)   # it is loaded
         return p99() / alone
@@ -221,7 +225,8 @@ def isolation(report, seconds):
         report.add(f"{what}: rec p95 beside bert, times as long", middle[1])
         report.add(f"{what}: rec p99 beside bert, times as long", middle[2], most=1.08 if groups else None)
         report.add(f"{what}: bert keeps, of its rate alone", middle[3], least=0.92 if groups else None)
-    report.add("the same p99 of two tenon bench, no server", quantile([in_process_tail(1.5) for _ in range(3)], 0.5))
+    for what, beside_bert in (("of two tenon bench, no server", True), ("of tenon bench beside a loop without memory", False)):
+        report.add(f"the same p99 {what}", quantile([in_process_tail(1.5, beside_bert) for _ in range(5)], 0.5))
 
 
 def overload(report, seconds, factor=5, limit_ms=200):
