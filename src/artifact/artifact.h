@@ -23,7 +23,7 @@ struct WriteOptions {
   bool external_weights = false;
   std::map<std::string, std::string> provenance;
   std::string report;  ///< JSON text shown by `tenon inspect`
-  std::string packed_for;  ///< machine and build that the packed weights of the program's steps are for; empty: none are written
+  std::string packed_for;  ///< machine and build that the packed weights of the program's steps, if any, are for; empty: none
 };
 
 /// Writes `program` to `path`; nothing is left behind on failure. kResourceLimit: disk full; kBadInput: cannot be written there.

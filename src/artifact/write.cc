@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <unordered_map>
 
 #include "artifact/artifact.h"
@@ -257,7 +258,8 @@ Status Write(const Program& program, const std::string& path, const WriteOptions
   header.weights_offset = options.external_weights ? 0 : (sizeof(Header) + kAlignment - 1) / kAlignment * kAlignment;
   WeightWriter weights(external ? &*external : &file, header.weights_offset);
   Parts parts;
-  const bool with_packed = !options.packed_for.empty();
+  const bool with_packed = !options.packed_for.empty() && std::any_of(program.steps.begin(), program.steps.end(),
+                                                                      [](const Step& s) { return !s.packed.empty(); });
   if (with_packed) {
     TENON_ASSIGN_OR_RETURN(parts, AddParts(program, &weights));
   }
@@ -268,7 +270,7 @@ Status Write(const Program& program, const std::string& path, const WriteOptions
   const auto provenance = serializer.PutPairs(options.provenance);
   const auto report = b.CreateString(options.report);
   const auto digests_offset = b.CreateVector(digests);
-  const auto packed_for = b.CreateString(options.packed_for);
+  const auto packed_for = b.CreateString(with_packed ? options.packed_for : "");
   b.Finish(fb::CreateArtifact(b, root, provenance, report, kChunkBytes, digests_offset, packed_for, parts.packed_begin,
                               parts.packed_end));
 

@@ -24,18 +24,19 @@ class CoreGate {
     return share;
   }
 
-  /// Blocks until it is the caller's turn on all of `cores`.
+  /// Blocks until it is the caller's turn on all of `cores`; none: at once.
   void Acquire(const std::vector<int>& cores, TimeShare& share) {
     std::unique_lock lock(mutex_);
     const auto ticket = order_.Arrive(cores, share);
     changed_.wait(lock, [&] { return order_.MayStart(ticket); });
     order_.Start(ticket);
-    since_[cores.front()] = Clock::now();
+    if (!cores.empty()) since_[cores.front()] = Clock::now();
     if (order_.anybody_waits()) changed_.notify_all();
   }
   void Release(const std::vector<int>& cores, TimeShare& share) {
     const std::lock_guard lock(mutex_);
-    order_.End(cores, share, std::chrono::duration<double>(Clock::now() - since_[cores.front()]).count());
+    const auto since = cores.empty() ? Clock::now() : since_[cores.front()];
+    order_.End(cores, share, std::chrono::duration<double>(Clock::now() - since).count());
     if (order_.anybody_waits()) changed_.notify_all();
   }
   size_t busy() const {

@@ -5,6 +5,8 @@
 #include <array>
 #include <optional>
 
+#include "serve/core_gate.h"
+
 namespace tenon::serve {
 namespace {
 
@@ -90,6 +92,20 @@ TEST(TurnOrder, WithinAGroupFirstComeFirstServed) {
   EXPECT_EQ(order.busy(), 2u);
   order.End(both, share, 1);
   EXPECT_TRUE(order.MayStart(narrow));
+}
+
+TEST(CoreGate, ARunWithoutCoresNeverWaits) {
+  CoreGate gate;
+  TimeShare& share = gate.ShareOf("", 1);
+  const std::vector<int> none, one = {0};
+  gate.Acquire(one, share);
+  gate.Acquire(none, share);
+  gate.Acquire(none, share);
+  EXPECT_EQ(gate.busy(), 1u);
+  gate.Release(none, share);
+  gate.Release(none, share);
+  gate.Release(one, share);
+  EXPECT_EQ(gate.busy(), 0u);
 }
 
 TEST(TurnOrder, GroupsOnOtherCoresAreNotHeldUp) {

@@ -207,10 +207,10 @@ def test_v19_killed_instance_behind_the_shipped_balancer(name, folder, tmp_path)
     if shutil.which(name) is None:
         pytest.fail(f"{name} is missing; run scripts/install_dependencies test")
     file, port, command = BALANCERS[name]
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        free = s.getsockname()[1]
     with serve("--models", folder) as one, serve("--models", folder) as two:
+        with socket.socket() as s:   # after the servers have theirs
+            s.bind(("127.0.0.1", 0))
+            free = s.getsockname()[1]
         text = (paths.ROOT / "deploy" / file).read_text()
         changes = {"127.0.0.1:8000": one.http, "127.0.0.1:8010": two.http, "127.0.0.1:8001": one.grpc, "127.0.0.1:8011": two.grpc,
                    f"127.0.0.1:{port}": f"127.0.0.1:{free}", "port 8000": f"port {one.http.split(':')[1]}", "port 8010": f"port {two.http.split(':')[1]}",
