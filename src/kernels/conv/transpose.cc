@@ -189,6 +189,8 @@ class Transposed final : public Kernel {
       for (int64_t kh = 0; kh < p.kernel[1]; ++kh) hits += Source(p, 0, od, kd) >= 0 && Source(p, 1, oh, kh) >= 0 ? 1 : 0;
     }
     const bool at_once = s.merged && hits == 1;
+    // Rows of a tile that are shorter than a vector are activated as a line.
+    const bool activate_at_once = at_once && p.kernel[2] * p.oc >= kernels_.lanes;
     if (!at_once) Start(p, o.bias, residual, y);
     for (int64_t kd = 0; kd < p.kernel[0]; ++kd) {
       for (int64_t kh = 0; kh < p.kernel[1]; ++kh) {
@@ -203,7 +205,7 @@ class Transposed final : public Kernel {
           if (at_once) {
             g.bias = o.bias;
             g.residual = residual;
-            g.activation = params_.activation;
+            if (activate_at_once) g.activation = params_.activation;
           } else {
             g.residual = y;
           }
@@ -213,7 +215,7 @@ class Transposed final : public Kernel {
         }
       }
     }
-    if (!at_once && !params_.activation.is_identity()) kernels_.activate(params_.activation, y, 1, width, 0);
+    if (!activate_at_once && !params_.activation.is_identity()) kernels_.activate(params_.activation, y, 1, width, 0);
   }
 
   gemm::Gemm Product(int64_t m, int64_t n, int64_t k, const float* x, float* y, int64_t c_stride) const {

@@ -14,17 +14,29 @@ namespace {
 constexpr int64_t kGrainBytes = int64_t{1} << 17;  // work for one thread, in bytes moved
 
 #ifdef __SSE2__
+inline __m128 LoadFour(const uint32_t* src) {
+  return _mm_loadu_ps(reinterpret_cast<const float*>(src));
+}
 // Elements 0, 2, 4, 6 and 1, 3, 5, 7 of the eight 4-byte ones at `src`.
-inline __m128i EvenOf(const uint32_t* src) {
-  const auto* p = reinterpret_cast<const float*>(src);
-  return _mm_castps_si128(_mm_shuffle_ps(_mm_loadu_ps(p), _mm_loadu_ps(p + 4), 0x88));
+inline __m128 EvenOf(const uint32_t* src) {
+  return _mm_shuffle_ps(LoadFour(src), LoadFour(src + 4), 0x88);
 }
-inline __m128i OddOf(const uint32_t* src) {
-  const auto* p = reinterpret_cast<const float*>(src);
-  return _mm_castps_si128(_mm_shuffle_ps(_mm_loadu_ps(p), _mm_loadu_ps(p + 4), 0xdd));
+inline __m128 OddOf(const uint32_t* src) {
+  return _mm_shuffle_ps(LoadFour(src), LoadFour(src + 4), 0xdd);
 }
-inline void StoreFour(uint32_t* dst, __m128i v) {
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(dst), v);
+inline void StoreFour(uint32_t* dst, __m128 v) {
+  _mm_storeu_ps(reinterpret_cast<float*>(dst), v);
+}
+// Four pixels of three planes: a0 b0 c0 a1, b1 c1 a2 b2, c2 a3 b3 c3.
+inline void InterleaveFour(const uint32_t* src, int64_t plane, uint32_t* dst) {
+  const __m128 a = LoadFour(src), b = LoadFour(src + plane), c = LoadFour(src + 2 * plane);
+  const __m128 c0_a1 = _mm_shuffle_ps(c, a, _MM_SHUFFLE(1, 1, 0, 0));
+  const __m128 b1_c1 = _mm_shuffle_ps(b, c, _MM_SHUFFLE(1, 1, 1, 1));
+  const __m128 c2_a3 = _mm_shuffle_ps(c, a, _MM_SHUFFLE(3, 3, 2, 2));
+  const __m128 b3_c3 = _mm_shuffle_ps(b, c, _MM_SHUFFLE(3, 3, 3, 3));
+  StoreFour(dst, _mm_shuffle_ps(_mm_unpacklo_ps(a, b), c0_a1, _MM_SHUFFLE(2, 0, 1, 0)));
+  StoreFour(dst + 4, _mm_shuffle_ps(b1_c1, _mm_unpackhi_ps(a, b), _MM_SHUFFLE(1, 0, 2, 0)));
+  StoreFour(dst + 8, _mm_shuffle_ps(c2_a3, b3_c3, _MM_SHUFFLE(2, 0, 2, 0)));
 }
 #endif
 
@@ -49,7 +61,13 @@ void CopyLine(T* dst, int64_t dst_stride, const T* src, int64_t src_stride, int6
 // A matrix with few rows (interleaving) or few columns (the reverse): one loop with the short side unrolled.
 template <int kRows, typename T>
 void Interleave(const T* src, int64_t src_stride, T* dst, int64_t dst_stride, int64_t cols) {
-  for (int64_t c = 0; c < cols; ++c) {
+  int64_t c = 0;
+#ifdef __SSE2__
+  if constexpr (kRows == 3 && std::is_same_v<T, uint32_t>) {
+    for (; dst_stride == 3 && c + 4 <= cols; c += 4) InterleaveFour(src + c, src_stride, dst + 3 * c);
+  }
+#endif
+  for (; c < cols; ++c) {
     for (int r = 0; r < kRows; ++r) dst[c * dst_stride + r] = src[r * src_stride + c];
   }
 }

@@ -49,6 +49,7 @@ TEST(Transpose, LargeWithThreads) {
   CheckRows(RandomBits(DType::kF32, Shape({2, 130, 40, 70}), 2), A("perm", std::vector<int64_t>{0, 3, 1, 2}));
   CheckRows(RandomBits(DType::kF32, Shape({4, 90, 12, 32}), 3), A("perm", std::vector<int64_t>{0, 2, 1, 3}));
   CheckRows(RandomBits(DType::kF32, Shape({1, 3, 200, 300}), 4), A("perm", std::vector<int64_t>{0, 2, 3, 1}));
+  CheckRows(RandomBits(DType::kF32, Shape({2, 3, 7, 9}), 5), A("perm", std::vector<int64_t>{0, 2, 3, 1}));
 }
 
 TEST(Transpose, Definition) {
