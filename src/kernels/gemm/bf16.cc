@@ -14,6 +14,11 @@ constexpr int64_t kBlockBytes = 512 * 1024;
 constexpr int64_t kMaxBlockRows = 512;
 constexpr int64_t kSmallB = 1024 * 1024;
 constexpr int64_t kSmallBlockRows = 64;
+// Blocks of depth of a panel that stay in the L1 cache while the tiles of a block of rows pass over them, the most rows of which
+// the sums are kept, and the cache lines of such a part.
+constexpr int64_t kCutBlocks = 8;
+constexpr int64_t kCutRows = 256;
+constexpr int64_t kPartLines = kCutBlocks * kBf16Depth * kBf16Panel / 32;
 // What a fill may write after its last row.
 constexpr size_t kSlack = 64;
 // Multiply-adds that are worth another thread.
@@ -40,7 +45,7 @@ int64_t BlockRows(const Bf16Kernels& kernels, int64_t k, int64_t n) {
 }
 
 bool Direct(const Bf16Kernels& kernels, const Bf16Gemm& g) {
-  return g.fill == nullptr && !g.a_f32 && !kernels.a_f32 && g.k % kBf16Depth == 0 && (!kernels.whole_rows || g.m >= 16);
+  return g.fill == nullptr && !g.a_f32 && !kernels.a_f32 && g.k % kernels.depth_step == 0 && (!kernels.whole_rows || g.m >= 16);
 }
 
 const std::byte* At(const void* p, int64_t index, bool f32) {
@@ -58,6 +63,7 @@ class Runner {
     tile_.taps = 1;
     tile_.blocks = Padded(g.k) / kBf16Depth;
     tile_.a_stride = direct_ ? g.a_stride : CopyStride(kernels, g.k);
+    tile_.skip = (Padded(g.k) - g.k) / 2;
     tile_.acc = acc_;
     finish_.c_stride = g.c_stride;
     finish_.c_f32 = g.c_f32;
@@ -71,11 +77,15 @@ class Runner {
 
   void Run(const Part& part) {
     if (kernels_.begin != nullptr) kernels_.begin();
-    const int64_t block = BlockRows(kernels_, g_.k, g_.n);
+    const int64_t block = EqualRows(part.m1 - part.m0);
     for (int64_t row = part.m0; row < part.m1; row += block) {
       const int64_t rows = std::min(block, part.m1 - row);
       if (!direct_) Copy(row, rows);
-      for (int64_t p = part.p0; p < part.p1; ++p) Panel(row, rows, p);
+      const bool cut = CutsDepth(rows);
+      for (int64_t p = part.p0; p < part.p1; ++p) {
+        Bind(p);
+        cut ? CutPanel(row, rows) : Panel(row, rows);
+      }
     }
     if (kernels_.end != nullptr) kernels_.end();
   }
@@ -92,48 +102,102 @@ class Runner {
     }
   }
 
-  void Panel(int64_t row, int64_t rows, int64_t p) {
-    const int64_t column = p * kBf16Panel;
-    tile_.b = g_.b + p * (g_.b_panel > 0 ? g_.b_panel : Bf16PanelElements(g_.k));
-    finish_.n = std::min(kBf16Panel, g_.n - column);
+  // Rows of a block when `all` rows go into as few blocks as BlockRows allows.
+  int64_t EqualRows(int64_t all) const {
+    const int64_t most = BlockRows(kernels_, g_.k, g_.n);
+    const int64_t step = kernels_.whole_rows ? kBf16MaxRows : kernels_.max_rows;
+    const int64_t blocks = (all + most - 1) / most;
+    const int64_t rows = (all + blocks - 1) / blocks;
+    return std::min(most, (rows + step - 1) / step * step);
+  }
+
+  // Where each panel is long and many tiles pass over it.
+  bool CutsDepth(int64_t rows) const {
+    return kernels_.can_accumulate && rows > kernels_.max_rows && rows <= kCutRows && tile_.blocks >= 2 * kCutBlocks;
+  }
+
+  // B and what goes by column.
+  void Bind(int64_t p) {
+    column_ = p * kBf16Panel;
+    panel_ = g_.b + p * (g_.b_panel > 0 ? g_.b_panel : Bf16PanelElements(g_.k));
+    tile_.b = panel_;
+    finish_.n = std::min(kBf16Panel, g_.n - column_);
     tile_.narrow = finish_.n <= 16;
-    finish_.bias = g_.bias != nullptr ? g_.bias + column : nullptr;
+    tile_.to_24 = finish_.n <= 24;
+    finish_.bias = g_.bias != nullptr ? g_.bias + column_ : nullptr;
+  }
+
+  void Panel(int64_t row, int64_t rows) {
     if (!kernels_.whole_rows) {
       const RowTiles tiles(rows, kernels_.max_rows);
-      for (int64_t i = 0; i < tiles.count; ++i) Tile(row, tiles.first(i), tiles.rows(i), 0, column);
+      tile_.ahead = panel_ + kCutBlocks * kBf16Depth * kBf16Panel;
+      tile_.ahead_lines = tiles.count == 1 ? kPartLines / kCutBlocks : 0;   // what one tile reads comes from afar
+      for (int64_t i = 0; i < tiles.count; ++i) Tile(row, tiles.first(i), tiles.rows(i), 0);
       return;
     }
     int64_t r = 0;
-    for (; r + 32 <= rows; r += 32) Tile(row, r, 32, 0, column);
+    for (; r + 32 <= rows; r += 32) Tile(row, r, 32, 0);
     const int64_t left = rows - r;
     if (left == 0) return;
     if (!direct_) {
-      Tile(row, r, left, 0, column);   // the copy has room for whole tiles
+      Tile(row, r, left, 0);   // the copy has room for whole tiles
     } else if (left <= 16 || g_.m < 32) {
-      if (left > 16) Tile(row, r, 16, 0, column);
+      if (left > 16) Tile(row, r, 16, 0);
       const int64_t rest = left > 16 ? left - 16 : left;
-      TileEndingAt(row, r + left, rest, 16, column);
+      TileEndingAt(row, r + left, rest, 16);
     } else {
-      TileEndingAt(row, r + left, left, 32, column);
+      TileEndingAt(row, r + left, left, 32);
     }
   }
 
+  // All tiles pass over a part of the panel before the next part.
+  void CutPanel(int64_t row, int64_t rows) {
+    const RowTiles tiles(rows, kernels_.max_rows);
+    const Bf16Tile whole = tile_;
+    for (int64_t b = 0; b < whole.blocks; b += kCutBlocks) {
+      const bool last = b + kCutBlocks >= whole.blocks;
+      tile_.b = panel_ + b * kBf16Depth * kBf16Panel;
+      tile_.blocks = std::min(kCutBlocks, whole.blocks - b);
+      tile_.skip = last ? whole.skip : 0;
+      tile_.accumulate = b > 0;
+      // The next part is fetched while the tiles pass over this one, a share each.
+      tile_.ahead_lines = kPartLines / kCutBlocks / tiles.count + 1;
+      for (int64_t i = 0; i < tiles.count; ++i) {
+        tile_.a = At(RowOfA(row, tiles.first(i)), b * kBf16Depth, kernels_.a_f32);
+        tile_.acc = acc_ + tiles.first(i) * kBf16Panel;
+        tile_.rows = tiles.rows(i);
+        tile_.ahead = panel_ + (b + kCutBlocks) * kBf16Depth * kBf16Panel + i * tile_.ahead_lines * kCutBlocks * 32;
+        kernels_.tile(tile_);
+        if (last) Write(row + tiles.first(i), tiles.rows(i), tile_.acc);
+      }
+    }
+    tile_ = whole;
+  }
+
   // The last `rows` rows before `end` as the tail of a tile of `height` rows, which begins earlier, or at row 0 of A.
-  void TileEndingAt(int64_t row, int64_t end, int64_t rows, int64_t height, int64_t column) {
+  void TileEndingAt(int64_t row, int64_t end, int64_t rows, int64_t height) {
     const int64_t start = std::max<int64_t>(end - height, -row);
-    Tile(row, start, end - start, end - start - rows, column);
+    Tile(row, start, end - start, end - start - rows);
+  }
+
+  // Row `first` of the block at `row`.
+  const std::byte* RowOfA(int64_t row, int64_t first) const {
+    return direct_ ? At(g_.a, (row + first) * g_.a_stride, false) : At(copy_, first * tile_.a_stride, kernels_.a_f32);
   }
 
   // Rows [first, first + rows) of the block at `row`; the first `skip` of them are computed but not written.
-  void Tile(int64_t row, int64_t first, int64_t rows, int64_t skip, int64_t column) {
-    tile_.a = direct_ ? At(g_.a, (row + first) * g_.a_stride, false) : At(copy_, first * tile_.a_stride, kernels_.a_f32);
+  void Tile(int64_t row, int64_t first, int64_t rows, int64_t skip) {
+    tile_.a = RowOfA(row, first);
     tile_.rows = rows;
     kernels_.tile(tile_);
-    const int64_t at = row + first + skip;
-    finish_.acc = acc_ + skip * kBf16Panel;
-    finish_.rows = rows - skip;
-    finish_.c = const_cast<std::byte*>(At(g_.c, at * g_.c_stride + column, g_.c_f32));
-    finish_.residual = g_.residual != nullptr ? At(g_.residual, at * g_.residual_stride + column, g_.residual_f32) : nullptr;
+    Write(row + first + skip, rows - skip, acc_ + skip * kBf16Panel);
+  }
+
+  void Write(int64_t row, int64_t rows, float* acc) {
+    finish_.acc = acc;
+    finish_.rows = rows;
+    finish_.c = const_cast<std::byte*>(At(g_.c, row * g_.c_stride + column_, g_.c_f32));
+    finish_.residual = g_.residual != nullptr ? At(g_.residual, row * g_.residual_stride + column_, g_.residual_f32) : nullptr;
     kernels_.finish(finish_);
   }
 
@@ -144,7 +208,9 @@ class Runner {
   bool direct_;
   Bf16Tile tile_{};
   Bf16Finish finish_{};
-  alignas(64) float acc_[kBf16MaxRows * kBf16Panel];
+  int64_t column_ = 0;
+  const uint16_t* panel_ = nullptr;
+  alignas(64) float acc_[kCutRows * kBf16Panel];
 };
 
 // What BlockRows rows take at most, for this m and k or less, whatever n is.

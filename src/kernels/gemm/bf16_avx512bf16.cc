@@ -26,44 +26,119 @@ inline __m512bh Pair(const uint16_t* p) {
   return reinterpret_cast<__m512bh>(_mm512_set1_epi32(both));
 }
 
-template <int kRows>
-void Rows(const Bf16Tile& t) {
-  __m512 acc[kRows][2];
+// How much of a panel is wanted.
+enum class Columns { k16, k24, k32 };
+
+// With 24 columns two rows share the vector of the last eight: the even row has the lower half.
+template <int kRows, Columns kColumns>
+struct Sums {
+  static constexpr int kSecond = kColumns == Columns::k32 ? kRows : kColumns == Columns::k24 ? (kRows + 1) / 2 : 0;
+  __m512 first[kRows];
+  __m512 second[kSecond + 1];
+
+  void Clear() {
 #pragma GCC unroll 12
-  for (int r = 0; r < kRows; ++r) acc[r][0] = acc[r][1] = Vec::Zero();
-  const uint16_t* b = t.b;
-  for (int64_t tap = 0; tap < t.taps; ++tap) {
-    const uint16_t* a = static_cast<const uint16_t*>(t.a) + (t.tap_offsets != nullptr ? t.tap_offsets[tap] : 0);
-    for (int64_t i = 0; i < t.blocks; ++i, b += kBf16Depth * kBf16Panel) {
-      for (int64_t pair = 0; pair < 16; ++pair, a += 2) {
-        const auto b0 = reinterpret_cast<__m512bh>(_mm512_loadu_si512(b + pair * 32));
-        const auto b1 = reinterpret_cast<__m512bh>(_mm512_loadu_si512(b + 512 + pair * 32));
+    for (int r = 0; r < kRows; ++r) first[r] = Vec::Zero();
 #pragma GCC unroll 12
-        for (int r = 0; r < kRows; ++r) {
-          const __m512bh v = Pair(a + r * t.a_stride);
-          acc[r][0] = _mm512_dpbf16_ps(acc[r][0], v, b0);
-          acc[r][1] = _mm512_dpbf16_ps(acc[r][1], v, b1);
-        }
+    for (int r = 0; r < kSecond; ++r) second[r] = Vec::Zero();
+  }
+
+  void Load(const float* acc) {
+#pragma GCC unroll 12
+    for (int r = 0; r < kRows; ++r) first[r] = Vec::Load(acc + r * kBf16Panel);
+#pragma GCC unroll 12
+    for (int r = 0; r < kSecond; ++r) {
+      if (kColumns == Columns::k32) {
+        second[r] = Vec::Load(acc + r * kBf16Panel + 16);
+      } else {
+        second[r] = _mm512_castps256_ps512(_mm256_load_ps(acc + 2 * r * kBf16Panel + 16));
+        if (2 * r + 1 < kRows) second[r] = _mm512_insertf32x8(second[r], _mm256_load_ps(acc + (2 * r + 1) * kBf16Panel + 16), 1);
       }
     }
   }
+
+  void Store(float* acc) const {
 #pragma GCC unroll 12
-  for (int r = 0; r < kRows; ++r) {
-    Vec::Store(t.acc + r * kBf16Panel, acc[r][0]);
-    Vec::Store(t.acc + r * kBf16Panel + 16, acc[r][1]);
+    for (int r = 0; r < kRows; ++r) Vec::Store(acc + r * kBf16Panel, first[r]);
+#pragma GCC unroll 12
+    for (int r = 0; r < kSecond; ++r) {
+      if (kColumns == Columns::k32) {
+        Vec::Store(acc + r * kBf16Panel + 16, second[r]);
+      } else {
+        _mm256_store_ps(acc + 2 * r * kBf16Panel + 16, _mm512_castps512_ps256(second[r]));
+        if (2 * r + 1 < kRows) _mm256_store_ps(acc + (2 * r + 1) * kBf16Panel + 16, _mm512_extractf32x8_ps(second[r], 1));
+      }
+    }
   }
+
+  // One pair of k.
+  void Add(const uint16_t* a, int64_t a_stride, const uint16_t* b) {
+    const auto b0 = reinterpret_cast<__m512bh>(_mm512_loadu_si512(b));
+    __m512bh b1{};
+    if (kColumns == Columns::k32) b1 = reinterpret_cast<__m512bh>(_mm512_loadu_si512(b + 512));
+    if (kColumns == Columns::k24) {
+      b1 = reinterpret_cast<__m512bh>(_mm512_broadcast_i64x4(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(b + 512))));
+    }
+    __m512bh even{};
+#pragma GCC unroll 12
+    for (int r = 0; r < kRows; ++r) {
+      const __m512bh v = Pair(a + r * a_stride);
+      first[r] = _mm512_dpbf16_ps(first[r], v, b0);
+      if (kColumns == Columns::k32) second[r] = _mm512_dpbf16_ps(second[r], v, b1);
+      if (kColumns != Columns::k24) continue;
+      if (r % 2 == 0) even = v;
+      if (r % 2 == 0 && r + 1 < kRows) continue;
+      const auto both = _mm512_mask_blend_epi32(0xff00, reinterpret_cast<__m512i>(even), reinterpret_cast<__m512i>(v));
+      second[r / 2] = _mm512_dpbf16_ps(second[r / 2], reinterpret_cast<__m512bh>(both), b1);
+    }
+  }
+};
+
+template <int kRows, Columns kColumns>
+void Rows(const Bf16Tile& t) {
+  Sums<kRows, kColumns> sums;
+  if (t.accumulate) {
+    sums.Load(t.acc);
+  } else {
+    sums.Clear();
+  }
+  const uint16_t* b = t.b;
+  const uint16_t* ahead = t.ahead;
+  for (int64_t tap = 0; tap < t.taps; ++tap) {
+    const uint16_t* a = static_cast<const uint16_t*>(t.a) + (t.tap_offsets != nullptr ? t.tap_offsets[tap] : 0);
+    for (int64_t i = 0; i < t.blocks; ++i, b += kBf16Depth * kBf16Panel) {
+      for (int64_t line = 0; line < t.ahead_lines; ++line, ahead += 32)
+        _mm_prefetch(reinterpret_cast<const char*>(ahead), _MM_HINT_T1);
+      const int64_t pairs = i + 1 < t.blocks ? 16 : 16 - t.skip;
+      for (int64_t pair = 0; pair < pairs; ++pair, a += 2) sums.Add(a, t.a_stride, b + pair * 32);
+    }
+  }
+  sums.Store(t.acc);
+}
+
+template <Columns kColumns>
+void TileOf(const Bf16Tile& t) {
+  using Function = void (*)(const Bf16Tile&);
+  static constexpr Function kByRows[] = {nullptr,           Rows<1, kColumns>, Rows<2, kColumns>,  Rows<3, kColumns>,
+                                         Rows<4, kColumns>, Rows<5, kColumns>, Rows<6, kColumns>,  Rows<7, kColumns>,
+                                         Rows<8, kColumns>, Rows<9, kColumns>, Rows<10, kColumns>, Rows<11, kColumns>,
+                                         Rows<12, kColumns>};
+  kByRows[t.rows](t);
 }
 
 void Tile(const Bf16Tile& t) {
-  using Function = void (*)(const Bf16Tile&);
-  static constexpr Function kByRows[] = {nullptr, Rows<1>, Rows<2>, Rows<3>,  Rows<4>,  Rows<5>, Rows<6>,
-                                         Rows<7>, Rows<8>, Rows<9>, Rows<10>, Rows<11>, Rows<12>};
-  kByRows[t.rows](t);
+  if (t.narrow) {
+    TileOf<Columns::k16>(t);
+  } else if (t.to_24) {
+    TileOf<Columns::k24>(t);
+  } else {
+    TileOf<Columns::k32>(t);
+  }
 }
 
 }  // namespace
 
-extern const Bf16Kernels kBf16Avx512Bf16 = {"avx512bf16", 12,     false,          false,          nullptr, nullptr,
-                                            Tile,         Finish, Convert<false>, Windows<false>, Narrow,  PackBf16Panel};
+extern const Bf16Kernels kBf16Avx512Bf16 = {"avx512bf16", 12,   2,      true,           false,          false,  nullptr,
+                                            nullptr,      Tile, Finish, Convert<false>, Windows<false>, Narrow, PackBf16Panel};
 
 }  // namespace tenon::kernels::gemm

@@ -15,7 +15,8 @@ inline constexpr int64_t kBf16Depth = 32;
 /// Most rows of any tile.
 inline constexpr int64_t kBf16MaxRows = 32;
 
-/// acc[r][c] = sum over taps t and depth k of A[r][tap_offsets[t] + k] * B[t * depth + k][c], for c < 32, depth a multiple of 32.
+/// acc[r][c] (+)= sum over taps t and depth k of A[r][tap_offsets[t] + k] * B[t * depth + k][c], for c < 32, depth a multiple
+/// of 32.
 ///
 /// A panel of B is a sequence of blocks of 32 x 32: [half of 16 columns][pair of k: 16][column: 16][k of the pair: 2], which is
 /// two tiles for TDPBF16PS and 32 vectors for VDPBF16PS.
@@ -29,6 +30,11 @@ struct Bf16Tile {
   float* acc;  ///< [rows rounded up as the kernels need][32], 64-byte aligned
   int64_t rows;
   bool narrow;  ///< columns 16 to 31 are not wanted
+  bool to_24;  ///< columns 24 to 31 are not wanted
+  int64_t skip;  ///< pairs at the end of a tap in which B is 0; where depth_step is 2, A is not read there
+  bool accumulate;  ///< start from acc; only for kernels that can
+  const uint16_t* ahead;  ///< what will be read next: brought nearer, `ahead_lines` cache lines a block
+  int64_t ahead_lines;
 };
 
 /// C[r][c] = post(clamp(alpha * acc[r][c] + bias[c] + residual[r][c])).
@@ -62,6 +68,8 @@ struct Bf16Windows {
 struct Bf16Kernels {
   const char* name;
   int64_t max_rows;  ///< of a tile
+  int64_t depth_step;  ///< rows of A may lie where they are when their depth is a multiple of this
+  bool can_accumulate;
   bool a_f32;  ///< A is read as f32 holding bf16 values; never where it lies then
   bool whole_rows;  ///< a tile reads (and writes to acc) 16 or 32 rows, whatever `rows` says
   void (*begin)();  ///< before and after a thread's tiles; may be null

@@ -11,7 +11,7 @@ using testing::Random;
 TEST(MatMulBf16, EdgesOfTilesAndPanels) {
   std::mt19937 rng(1);
   for (int64_t m : {1, 2, 5, 12, 13, 15, 16, 17, 31, 32, 33, 47, 48, 49, 63, 64, 65}) {
-    for (int64_t n : {1, 15, 16, 17, 32, 33, 64, 70}) {
+    for (int64_t n : {1, 15, 16, 17, 24, 25, 32, 33, 55, 64, 70}) {
       const int64_t k = (m + n) % 3 == 0 ? 32 * (1 + m % 3) : 1 + (m * 7 + n) % 70;
       CheckBf16Rows("MatMul", {}, {Random({m, k}, rng), Random({k, n}, rng)}, k, fmt::format("{}x{}x{}", m, n, k));
       if (HasFailure()) return;
@@ -24,6 +24,17 @@ TEST(MatMulBf16, DeepAndLarge) {
   for (auto [m, n, k] :
        {std::tuple<int64_t, int64_t, int64_t>{3, 40, 9000}, {130, 130, 320}, {1, 512, 512}, {700, 17, 64}, {600, 33, 1000}}) {
     CheckBf16Rows("MatMul", {}, {Random({m, k}, rng), Random({k, n}, rng)}, k, fmt::format("{}x{}x{}", m, n, k));
+  }
+}
+
+TEST(MatMulBf16, DepthInParts) {
+  std::mt19937 rng(7);
+  for (int64_t m : {13, 49, 197, 300}) {
+    for (int64_t n : {7, 24, 32, 83}) {
+      const int64_t k = 500 + 13 * n + m % 2;
+      CheckBf16Rows("MatMul", {}, {Random({m, k}, rng), Random({k, n}, rng)}, k, fmt::format("{}x{}x{}", m, n, k));
+      if (HasFailure()) return;
+    }
   }
 }
 
