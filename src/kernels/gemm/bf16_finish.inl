@@ -1,7 +1,6 @@
 // The epilogue of the bf16 tiles and the copying of A over a vector type Vec. Included inside an anonymous namespace after
-// activate.inl; the file defines LoadBf(p, n) and StoreBf(p, v, n) for n <= Vec::kLanes elements, StoreRow(p, v) for
-// the vectors of 32 elements, and CopyWindows, which is Windows to
-// bf16 or says false.
+// activate.inl; the file defines LoadBf(p, n) and StoreBf(p, v, n) for n <= Vec::kLanes elements, StoreRow(p, v) for the
+// vectors of 32 elements, and CopyWindows, which is Windows to bf16 or says false.
 
 inline T LoadAny(const void* p, bool f32, int64_t at, int64_t n) {
   if (!f32) return LoadBf(static_cast<const uint16_t*>(p) + at, n);
@@ -19,106 +18,108 @@ inline void StoreAny(void* p, bool f32, int64_t at, T v, int64_t n) {
   }
 }
 
-inline void FinishVector(const Bf16Finish& f, int64_t r, int64_t i, int64_t n) {
-  T v = Vec::Load(f.acc + r * kBf16Panel + i);
-  const T bias = f.bias != nullptr ? LoadAny(f.bias, true, i, n) : Vec::Zero();
-  v = Vec::Fma(v, Vec::Set(f.alpha), bias);
-  if (f.residual != nullptr) v = Vec::Add(v, LoadAny(f.residual, f.residual_f32, r * f.residual_stride + i, n));
-  v = Vec::Min(Vec::Set(f.hi), Vec::Max(Vec::Set(f.lo), v));
-  if (f.rest != nullptr) {
-    Vec::Store(f.acc + r * kBf16Panel + i, v);
-  } else {
-    StoreAny(f.c, f.c_f32, r * f.c_stride + i, v, n);
-  }
-}
+enum class Element { kNone, kBf16, kF32 };
 
-// The last panel, when it is not whole.
-void FinishNarrow(const Bf16Finish& f) {
-  constexpr int kLanes = Vec::kLanes;
-  for (int64_t r = 0; r < f.rows; ++r) {
-    for (int64_t i = 0; i < f.n; i += kLanes) FinishVector(f, r, i, f.n - i < kLanes ? f.n - i : kLanes);
-  }
-  if (f.rest == nullptr) return;
-  Activate(*f.rest, f.acc, f.rows, f.n, kBf16Panel);
-  for (int64_t r = 0; r < f.rows; ++r) {
-    for (int64_t i = 0; i < f.n; i += kLanes) {
-      const int64_t n = f.n - i < kLanes ? f.n - i : kLanes;
-      StoreAny(f.c, f.c_f32, r * f.c_stride + i, Vec::Load(f.acc + r * kBf16Panel + i), n);
+constexpr int kRowVectors = static_cast<int>(kBf16Panel) / Vec::kLanes;
+
+// Vectors of a row, and elements of the last one. kWhole: of all 32 columns.
+template <bool kWhole>
+struct RowCut {
+  explicit RowCut(int64_t columns)
+      : vectors(kWhole ? kRowVectors : (columns + Vec::kLanes - 1) / Vec::kLanes),
+        tail(kWhole ? Vec::kLanes : columns - (vectors - 1) * Vec::kLanes) {}
+  bool Has(int i) const { return kWhole || i < vectors; }
+  int64_t Elements(int i) const { return kWhole || i + 1 < vectors ? Vec::kLanes : tail; }
+  int64_t vectors, tail;
+};
+
+// kOut kNone: back to acc.
+template <Element kOut, bool kWhole>
+inline void StoreRowOf(const Bf16Finish& f, const RowCut<kWhole>& cut, int64_t r, const T* v) {
+  if (kOut == Element::kBf16 && kWhole) return StoreRow(static_cast<uint16_t*>(f.c) + r * f.c_stride, v);
+#pragma GCC unroll 8
+  for (int i = 0; i < kRowVectors; ++i) {
+    if (!cut.Has(i)) break;
+    if (kOut == Element::kNone) {
+      Vec::Store(f.acc + r * kBf16Panel + i * Vec::kLanes, v[i]);
+    } else {
+      StoreAny(f.c, kOut == Element::kF32, r * f.c_stride + i * Vec::kLanes, v[i], cut.Elements(i));
     }
   }
 }
 
-enum class Element { kNone, kBf16, kF32 };
-
-// A row of a whole panel.
-constexpr int kRowVectors = static_cast<int>(kBf16Panel) / Vec::kLanes;
-
-template <Element kOut>
-inline void StoreWholeRow(const Bf16Finish& f, int64_t r, const T* v) {
-  if (kOut == Element::kBf16) {
-    StoreRow(static_cast<uint16_t*>(f.c) + r * f.c_stride, v);
-  } else {
-    float* to = kOut == Element::kF32 ? static_cast<float*>(f.c) + r * f.c_stride : f.acc + r * kBf16Panel;
-#pragma GCC unroll 8
-    for (int i = 0; i < kRowVectors; ++i) Vec::Store(to + i * Vec::kLanes, v[i]);
-  }
-}
-
-// kOut kNone: back to acc.
-template <Element kResidual, Element kOut>
-void FinishWhole(const Bf16Finish& f) {
+template <Element kResidual, Element kOut, bool kHardSwish, bool kWhole>
+void FinishRows(const Bf16Finish& f) {
   constexpr int kLanes = Vec::kLanes;
+  const RowCut<kWhole> cut(f.n);
   const T alpha = Vec::Set(f.alpha);
   const T lo = Vec::Set(f.lo);
   const T hi = Vec::Set(f.hi);
+  const T scale = Vec::Set(kHardSwish ? f.rest->post_scale : 1);
+  const T shift = Vec::Set(kHardSwish ? f.rest->post_shift : 0);
   T bias[kRowVectors];
 #pragma GCC unroll 8
-  for (int i = 0; i < kRowVectors; ++i) bias[i] = f.bias != nullptr ? Vec::Load(f.bias + i * kLanes) : Vec::Zero();
+  for (int i = 0; i < kRowVectors; ++i) {
+    bias[i] = f.bias != nullptr && cut.Has(i) ? LoadAny(f.bias, true, i * kLanes, cut.Elements(i)) : Vec::Zero();
+  }
   for (int64_t r = 0; r < f.rows; ++r) {
-    T v[kRowVectors];
+    T v[kRowVectors] = {};
 #pragma GCC unroll 8
     for (int i = 0; i < kRowVectors; ++i) {
+      if (!cut.Has(i)) break;
       v[i] = Vec::Fma(Vec::Load(f.acc + r * kBf16Panel + i * kLanes), alpha, bias[i]);
       if (kResidual != Element::kNone) {
-        v[i] = Vec::Add(v[i], LoadAny(f.residual, kResidual == Element::kF32, r * f.residual_stride + i * kLanes, kLanes));
+        const int64_t at = r * f.residual_stride + i * kLanes;
+        v[i] = Vec::Add(v[i], LoadAny(f.residual, kResidual == Element::kF32, at, cut.Elements(i)));
       }
-      v[i] = Vec::Min(hi, Vec::Max(lo, v[i]));
+      if (kHardSwish) {
+        const T gate = Vec::Max(Vec::Zero(), Vec::Min(Vec::Set(1), Vec::Fma(v[i], Vec::Set(1.0F / 6), Vec::Set(0.5F))));
+        v[i] = Vec::Fma(Vec::Mul(v[i], gate), scale, shift);
+      } else {
+        v[i] = Vec::Min(hi, Vec::Max(lo, v[i]));
+      }
     }
-    StoreWholeRow<kOut>(f, r, v);
+    StoreRowOf<kOut>(f, cut, r, v);
   }
 }
 
-template <Element kOut>
+template <Element kOut, bool kHardSwish, bool kWhole>
 void FinishTo(const Bf16Finish& f) {
   if (f.residual == nullptr) {
-    FinishWhole<Element::kNone, kOut>(f);
+    FinishRows<Element::kNone, kOut, kHardSwish, kWhole>(f);
   } else if (f.residual_f32) {
-    FinishWhole<Element::kF32, kOut>(f);
+    FinishRows<Element::kF32, kOut, kHardSwish, kWhole>(f);
   } else {
-    FinishWhole<Element::kBf16, kOut>(f);
+    FinishRows<Element::kBf16, kOut, kHardSwish, kWhole>(f);
   }
 }
 
-template <Element kOut>
+template <Element kOut, bool kWhole>
 void StoreAll(const Bf16Finish& f) {
+  const RowCut<kWhole> cut(f.n);
   for (int64_t r = 0; r < f.rows; ++r) {
-    T v[kRowVectors];
+    T v[kRowVectors] = {};
 #pragma GCC unroll 8
     for (int i = 0; i < kRowVectors; ++i) v[i] = Vec::Load(f.acc + r * kBf16Panel + i * Vec::kLanes);
-    StoreWholeRow<kOut>(f, r, v);
+    StoreRowOf<kOut>(f, cut, r, v);
+  }
+}
+
+template <bool kWhole>
+void FinishPanel(const Bf16Finish& f) {
+  if (f.rest == nullptr) {
+    f.c_f32 ? FinishTo<Element::kF32, false, kWhole>(f) : FinishTo<Element::kBf16, false, kWhole>(f);
+  } else if (f.rest->kind == Act::kHardSwish) {
+    f.c_f32 ? FinishTo<Element::kF32, true, kWhole>(f) : FinishTo<Element::kBf16, true, kWhole>(f);
+  } else {
+    FinishTo<Element::kNone, false, kWhole>(f);
+    Activate(*f.rest, f.acc, f.rows, f.n, kBf16Panel);
+    f.c_f32 ? StoreAll<Element::kF32, kWhole>(f) : StoreAll<Element::kBf16, kWhole>(f);
   }
 }
 
 void Finish(const Bf16Finish& f) {
-  if (f.n != kBf16Panel) {
-    FinishNarrow(f);
-  } else if (f.rest == nullptr) {
-    f.c_f32 ? FinishTo<Element::kF32>(f) : FinishTo<Element::kBf16>(f);
-  } else {
-    FinishTo<Element::kNone>(f);
-    Activate(*f.rest, f.acc, f.rows, f.n, kBf16Panel);
-    f.c_f32 ? StoreAll<Element::kF32>(f) : StoreAll<Element::kBf16>(f);
-  }
+  f.n == kBf16Panel ? FinishPanel<true>(f) : FinishPanel<false>(f);
 }
 
 // kAF32: A is kept as f32. Writes whole vectors up to `padded`.
