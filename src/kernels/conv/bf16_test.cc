@@ -53,8 +53,10 @@ void Check(const Case& c, std::mt19937& rng) {
     const Shape y = ResultShape(attrs, x, w.shape());
     attrs.Set("activation", std::string("HardSwish"));
     CheckBf16Rows("FusedConv", attrs, {Random(x, rng), w, Random({c.oc}, rng), Random(y, rng)}, depth, Text(c) + layout);
-    attrs.Set("activation", std::string("Relu"));
-    CheckBf16Rows("FusedConv", attrs, {Random(x, rng), w}, depth, Text(c) + layout);
+    for (const char* activation : {"Relu", "Sigmoid"}) {
+      attrs.Set("activation", std::string(activation));
+      CheckBf16Rows("FusedConv", attrs, {Random(x, rng), w}, depth, Text(c) + layout + activation);
+    }
     if (::testing::Test::HasFailure()) return;
   }
 }

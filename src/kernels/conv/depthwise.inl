@@ -1,39 +1,63 @@
-// Depthwise lines over a vector type Vec (gemm/vec_*.inl). Included inside an anonymous namespace; the file defines
-// LoadC(const uint16_t*, n, whole) for bf16.
+// Depthwise lines over a vector type Vec (gemm/vec_*.inl). Included inside an anonymous namespace after
+// gemm/bf16_store_*.inl; the file defines LoadC(const uint16_t*, n, whole) for bf16.
 #define UNROLL _Pragma("GCC unroll 32")
 
 using T = Vec::T;
 
 inline T LoadC(const float* p, int64_t n, bool whole) { return whole ? Vec::Load(p) : Vec::LoadN(p, n); }
 
-template <typename Line>
-inline void Finish(const Line& d, int64_t ow, int64_t c, int64_t n, bool whole, T acc) {
+inline void StoreC(float* p, T v, int64_t n, bool whole) { whole ? Vec::Store(p, v) : Vec::StoreN(p, v, n); }
+inline void StoreC(uint16_t* p, T v, int64_t n, bool whole) { StoreBf(p, v, whole || n > Vec::kLanes ? Vec::kLanes : n); }
+
+template <typename Element>
+inline void Finish(const DepthwiseLineOf<Element>& d, int64_t ow, int64_t c, int64_t n, bool whole, T v) {
   const int64_t at = (ow - d.begin) * d.y_step + c;
-  if (d.residual != nullptr) acc = Vec::Add(acc, LoadC(d.residual + ow * d.pixel_step + c, n, whole));
-  acc = Vec::Min(Vec::Set(d.hi), Vec::Max(Vec::Set(d.lo), acc));
-  if (whole) {
-    Vec::Store(d.y + at, acc);
+  if (d.residual != nullptr) v = Vec::Add(v, LoadC(d.residual + ow * d.pixel_step + c, n, whole));
+  if (d.hard_swish) {
+    const T gate = Vec::Max(Vec::Zero(), Vec::Min(Vec::Set(1), Vec::Fma(v, Vec::Set(1.0F / 6), Vec::Set(0.5F))));
+    v = Vec::Fma(Vec::Mul(v, gate), Vec::Set(d.scale), Vec::Set(d.shift));
   } else {
-    Vec::StoreN(d.y + at, acc, n);
+    v = Vec::Min(Vec::Set(d.hi), Vec::Max(Vec::Set(d.lo), v));
+  }
+  if (d.y_f32) {
+    StoreC(static_cast<float*>(d.y) + at, v, n, whole);
+  } else {
+    StoreC(static_cast<Element*>(d.y) + at, v, n, whole);
   }
 }
 
+// Where the columns under a tile at an edge lie: base + (offset & mask), or always the same zeros.
+template <typename Element, int kColumns>
+struct EdgeColumns {
+  EdgeColumns(const DepthwiseLineOf<Element>& d, const Element* x, int64_t first) {
+    alignas(64) static constexpr Element kZeros[Vec::kLanes] = {};
+    for (int64_t j = 0; j < kColumns; ++j) {
+      const bool inside = first + j >= 0 && first + j < d.in_w;
+      base[j] = inside ? x + j * d.pixel_step : kZeros;
+      mask[j] = inside ? -1 : 0;
+    }
+  }
+  const Element* base[kColumns];
+  int64_t mask[kColumns];
+};
+
 // TW neighbouring outputs, one vector of channels, a window KW wide. Each input column is loaded once and used by every output
-// whose window holds it. kEdge: only columns [j0, j1) of the tile exist.
-template <int KW, int S, int TW, bool kWhole, bool kEdge, typename Line>
-inline void TileVector(const Line& d, decltype(Line::x) x, int64_t ow, int64_t c, int64_t n, int64_t j0, int64_t j1) {
+// whose window holds it. `edge` null: all columns exist, from x on.
+template <int KW, int S, int TW, bool kWhole, bool kEdge, typename Element>
+inline void TileVector(const DepthwiseLineOf<Element>& d, const Element* x, const EdgeColumns<Element, (TW - 1) * S + KW>* edge,
+                       int64_t ow, int64_t c, int64_t n) {
   const T bias = d.bias != nullptr ? LoadC(d.bias + c, n, kWhole) : Vec::Zero();
   T acc[TW];
   UNROLL for (int i = 0; i < TW; ++i) acc[i] = bias;
   const float* w = d.w + c;
-  x += c;
-  for (int64_t r = 0; r < d.rows; ++r, x += d.row_step) {
+  int64_t at = c;
+  for (int64_t r = 0; r < d.rows; ++r, at += d.row_step) {
     T wv[KW];
     UNROLL for (int k = 0; k < KW; ++k, w += d.w_step) wv[k] = Vec::Load(w);
-    auto column = x;
-    UNROLL for (int j = 0; j < (TW - 1) * S + KW; ++j, column += d.pixel_step) {
-      if (kEdge && (j < j0 || j >= j1)) continue;
-      const T v = LoadC(column, n, kWhole);
+    const Element* column = kEdge ? nullptr : x + at;
+    UNROLL for (int j = 0; j < (TW - 1) * S + KW; ++j) {
+      const T v = LoadC(kEdge ? edge->base[j] + (at & edge->mask[j]) : column, n, kWhole);
+      if (!kEdge) column += d.pixel_step;
       UNROLL for (int k = 0; k < KW; ++k) {
         if (j >= k && (j - k) % S == 0 && (j - k) / S < TW) acc[(j - k) / S] = Vec::Fma(v, wv[k], acc[(j - k) / S]);
       }
@@ -42,21 +66,20 @@ inline void TileVector(const Line& d, decltype(Line::x) x, int64_t ow, int64_t c
   UNROLL for (int i = 0; i < TW; ++i) Finish(d, ow + i, c, n, kWhole, acc[i]);
 }
 
-template <int KW, int S, int TW, typename Line>
-void Tile(const Line& d, int64_t ow) {
+template <int KW, int S, int TW, typename Element>
+void Tile(const DepthwiseLineOf<Element>& d, int64_t ow) {
   constexpr int kLanes = Vec::kLanes;
-  constexpr int64_t kColumns = (TW - 1) * S + KW;
+  constexpr int kColumns = (TW - 1) * S + KW;
   const int64_t first = ow * S - d.pad;
-  const auto x = d.x + first * d.pixel_step;
-  const int64_t j0 = first < 0 ? -first : 0;
-  const int64_t j1 = first + kColumns > d.in_w ? d.in_w - first : kColumns;
+  const Element* x = d.x + first * d.pixel_step;
   int64_t c = 0;
-  if (j0 == 0 && j1 == kColumns) {
-    for (; c + kLanes <= d.channels; c += kLanes) TileVector<KW, S, TW, true, false>(d, x, ow, c, kLanes, 0, kColumns);
-  } else {
-    for (; c + kLanes <= d.channels; c += kLanes) TileVector<KW, S, TW, true, true>(d, x, ow, c, kLanes, j0, j1);
+  if (first >= 0 && first + kColumns <= d.in_w) {
+    for (; c + kLanes <= d.channels; c += kLanes) TileVector<KW, S, TW, true, false, Element>(d, x, nullptr, ow, c, kLanes);
+    if (c == d.channels) return;
   }
-  if (c < d.channels) TileVector<KW, S, TW, false, true>(d, x, ow, c, d.channels - c, j0, j1);
+  const EdgeColumns<Element, kColumns> edge(d, x, first);
+  for (; c + kLanes <= d.channels; c += kLanes) TileVector<KW, S, TW, true, true, Element>(d, x, &edge, ow, c, kLanes);
+  if (c < d.channels) TileVector<KW, S, TW, false, true, Element>(d, x, &edge, ow, c, d.channels - c);
 }
 
 // One output of any window.
@@ -84,9 +107,9 @@ void Single(const Line& d, int64_t ow) {
   }
 }
 
-template <int KW, int S, typename Line>
-void Tiles(const Line& d) {
-  using Function = void (*)(const Line&, int64_t);
+template <int KW, int S, typename Element>
+void Tiles(const DepthwiseLineOf<Element>& d) {
+  using Function = void (*)(const DepthwiseLineOf<Element>&, int64_t);
   static constexpr Function kBySize[] = {nullptr,        Tile<KW, S, 1>, Tile<KW, S, 2>, Tile<KW, S, 3>, Tile<KW, S, 4>,
                                          Tile<KW, S, 5>, Tile<KW, S, 6>, Tile<KW, S, 7>, Tile<KW, S, 8>};
   int64_t ow = d.begin;

@@ -8,6 +8,7 @@ namespace {
 // Order matters: each builds on the ones before.
 // clang-format off
 #include "kernels/gemm/vec_avx2.inl"
+#include "kernels/gemm/bf16_store_avx2.inl"
 inline __m256 LoadC(const uint16_t* p, int64_t n, bool whole) {
   alignas(16) uint16_t all[8] = {};
   if (whole) {

@@ -11,11 +11,8 @@ namespace {
 // Order matters: each builds on the ones before.
 // clang-format off
 #include "kernels/gemm/vec_avx512.inl"
-inline __m512 LoadC(const uint16_t* p, int64_t n, bool whole) {
-  const __m256i raw =
-      whole ? _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)) : _mm256_maskz_loadu_epi16(Vec::Mask(n < 16 ? n : 16), p);
-  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(raw), 16));
-}
+#include "kernels/gemm/bf16_store_avx512.inl"
+#include "kernels/conv/depthwise_load_avx512.inl"
 #include "kernels/conv/depthwise.inl"
 // clang-format on
 }  // namespace

@@ -1,5 +1,5 @@
-// The bf16 rows of depthwise convolutions, channels last: pieces of lines in f32, narrowed while they are in the L1 cache.
-// Weights become f32 when they are packed.
+// The bf16 rows of depthwise convolutions, channels last: sums in f32, rounded as they are stored, or pieces of lines in f32 that
+// are activated and narrowed while they are in the L1 cache. Weights become f32 when they are packed.
 #include <algorithm>
 
 #include "base/dtype.h"
@@ -16,10 +16,10 @@ constexpr int64_t kGrain = 16 * 1024;  // elements worth another thread
 struct State final : ShapeState {
   Geometry g;
   Plane plane;
-  int64_t weight_floats = 0;   // scratch for weights known at run time only
+  int64_t weight_floats = 0;  // scratch for weights known at run time only
   int64_t bias_floats = 0;
-  int64_t x_floats = 0;        // room for x in bf16 when it is f32
-  int64_t line_floats = 0;     // of each thread
+  int64_t x_floats = 0;  // room for x in bf16 when it is f32
+  int64_t line_floats = 0;  // of each thread
 };
 
 class DepthwiseBf16 final : public Kernel {
@@ -53,7 +53,7 @@ class DepthwiseBf16 final : public Kernel {
     if (in.size() > 2 && in[2].present() && in[2].dtype != DType::kF32) s->bias_floats = gemm::AlignFloats(g.oc);
     if (in[0].dtype == DType::kF32) s->x_floats = gemm::AlignFloats((in[0].num_elements() + 32) / 2);
     const DepthwiseCut cut(s->plane, kernels_.lanes);
-    if (out[0].dtype == DType::kBF16) {
+    if (out[0].dtype == DType::kBF16 && DepthwiseActivation(params_.activation).needs_rest) {
       s->line_floats = gemm::AlignFloats(std::min(cut.columns, g.out[g.spatial - 1]) * cut.channels + 32);
     }
     const int64_t floats = s->weight_floats + s->bias_floats + s->x_floats + threads_ * s->line_floats;
@@ -115,15 +115,13 @@ class DepthwiseBf16 final : public Kernel {
 
   void Lines(const State& s, const Operands& o, bool y_f32, hw::Team& team) const {
     const Plane& p = s.plane;
-    const gemm::Clamp clamp(params_.activation);
+    const DepthwiseActivation activation(params_.activation);
     const int64_t lines = p.n * p.out[0] * p.out[1];
     const DepthwiseCut cut(p, kernels_.lanes);
     // Scratch was sized for the threads that make() was told of.
     const int64_t grain = team.size() > threads_ ? lines : cut.line_grain;
     team.ParallelFor(lines, grain, [&](int64_t begin, int64_t end, int thread) {
-      auto d = DepthwiseLineFor<uint16_t>(p, gemm::PackedFloats(kernels_, 1, p.c));
-      d.lo = clamp.lo;
-      d.hi = clamp.hi;
+      auto d = DepthwiseLineFor<uint16_t>(p, activation, gemm::PackedFloats(kernels_, 1, p.c));
       for (int64_t strip = 0; strip < p.out[2]; strip += cut.columns) {
         d.begin = strip;
         d.end = std::min(p.out[2], strip + cut.columns);
@@ -133,20 +131,29 @@ class DepthwiseBf16 final : public Kernel {
           for (int64_t line = begin; line < end; ++line) {
             BindDepthwise(p, o.x, o.packed, o.residual, line, c, &d);
             const int64_t at = (line * p.out[2] + strip) * p.c + c;
-            d.y = y_f32 ? static_cast<float*>(o.y) + at : o.lines + thread * s.line_floats;
+            if (!activation.needs_rest) {
+              d.y = static_cast<std::byte*>(o.y) + at * (y_f32 ? 4 : 2);
+              d.y_f32 = y_f32;
+              d.y_step = p.c;
+              depthwise_.bf16(d);
+              continue;
+            }
+            float* y = y_f32 ? static_cast<float*>(o.y) + at : o.lines + thread * s.line_floats;
+            d.y = y;
+            d.y_f32 = true;
             d.y_step = y_f32 ? p.c : d.channels;
             depthwise_.bf16(d);
-            if (clamp.needs_rest) kernels_.activate(clamp.rest, d.y, d.end - d.begin, d.channels, d.y_step);
-            if (!y_f32) Narrow(d, static_cast<uint16_t*>(o.y) + at, p.c);
+            kernels_.activate(activation.clamp.rest, y, d.end - d.begin, d.channels, d.y_step);
+            if (!y_f32) Narrow(d, y, static_cast<uint16_t*>(o.y) + at, p.c);
           }
         }
       }
     });
   }
 
-  void Narrow(const DepthwiseLineBf16& d, uint16_t* y, int64_t y_step) const {
+  void Narrow(const DepthwiseLineBf16& d, const float* from, uint16_t* y, int64_t y_step) const {
     const int64_t pixels = d.end - d.begin;
-    for (int64_t i = 0; i < pixels; ++i) bf16_.narrow(d.y + i * d.channels, d.channels, y + i * y_step);
+    for (int64_t i = 0; i < pixels; ++i) bf16_.narrow(from + i * d.channels, d.channels, y + i * y_step);
   }
 
   Params params_;

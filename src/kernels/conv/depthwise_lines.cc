@@ -12,6 +12,7 @@ constexpr int64_t kWindowFloats = 6 * 1024;   // of input under a window, half o
 
 const DepthwiseKernels& SelectDepthwise(hw::IsaMask isa) {
 #if defined(__x86_64__)
+  if (hw::Covers(isa, hw::kAvx512 | hw::kAvx512Bf16)) return kDepthwiseAvx512Bf16;
   if (hw::Covers(isa, hw::kAvx512)) return kDepthwiseAvx512;
   if (hw::Covers(isa, hw::kAvx2)) return kDepthwiseAvx2;
 #endif

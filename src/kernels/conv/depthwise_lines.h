@@ -4,6 +4,7 @@
 
 #include "kernels/conv/depthwise.h"
 #include "kernels/conv/plane.h"
+#include "kernels/gemm/gemm.h"
 
 namespace tenon::kernels::conv {
 
@@ -16,10 +17,23 @@ struct DepthwiseCut {
   int64_t line_grain;   ///< lines that are worth another thread
 };
 
+/// What the lines do of an activation themselves: all of it unless needs_rest, which is then for the caller.
+struct DepthwiseActivation {
+  explicit DepthwiseActivation(const gemm::Activation& f)
+      : clamp(f), hard_swish(f.kind == gemm::Act::kHardSwish), needs_rest(clamp.needs_rest && !hard_swish) {}
+  gemm::Clamp clamp;
+  bool hard_swish, needs_rest;
+};
+
 /// What is the same for all lines.
 template <typename Element>
-DepthwiseLineOf<Element> DepthwiseLineFor(const Plane& p, int64_t w_step) {
+DepthwiseLineOf<Element> DepthwiseLineFor(const Plane& p, const DepthwiseActivation& activation, int64_t w_step) {
   DepthwiseLineOf<Element> d{};
+  d.lo = activation.clamp.lo;
+  d.hi = activation.clamp.hi;
+  d.hard_swish = activation.hard_swish;
+  d.scale = activation.clamp.rest.post_scale;
+  d.shift = activation.clamp.rest.post_shift;
   d.row_step = p.dilation[1] * p.in[2] * p.c;
   d.w_step = w_step;
   d.kernel_w = p.kernel[2];

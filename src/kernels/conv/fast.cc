@@ -156,14 +156,13 @@ class Fast final : public Kernel {
 
   void Depthwise(const State& s, const Implicit::Operands& o, hw::Team& team) const {
     const Plane& p = s.plane;
-    const gemm::Clamp clamp(params_.activation);
+    const DepthwiseActivation activation(params_.activation);
     const int64_t lines = p.n * p.out[0] * p.out[1];
     const DepthwiseCut cut(p, kernels_.lanes);
     team.ParallelFor(lines, cut.line_grain, [&](int64_t begin, int64_t end, int) {
-      DepthwiseLine d = DepthwiseLineFor<float>(p, gemm::PackedFloats(kernels_, 1, p.c));
+      DepthwiseLine d = DepthwiseLineFor<float>(p, activation, gemm::PackedFloats(kernels_, 1, p.c));
       d.y_step = p.c;
-      d.lo = clamp.lo;
-      d.hi = clamp.hi;
+      d.y_f32 = true;
       for (int64_t strip = 0; strip < p.out[2]; strip += cut.columns) {
         d.begin = strip;
         d.end = std::min(p.out[2], strip + cut.columns);
@@ -172,9 +171,10 @@ class Fast final : public Kernel {
           d.bias = o.bias != nullptr ? o.bias + c : nullptr;
           for (int64_t line = begin; line < end; ++line) {
             BindDepthwise(p, o.x, o.packed, o.residual, line, c, &d);
-            d.y = o.y + (line * p.out[2] + strip) * p.c + c;
+            float* y = o.y + (line * p.out[2] + strip) * p.c + c;
+            d.y = y;
             depthwise_.f32(d);
-            if (clamp.needs_rest) kernels_.activate(clamp.rest, d.y, d.end - d.begin, d.channels, p.c);
+            if (activation.needs_rest) kernels_.activate(activation.clamp.rest, y, d.end - d.begin, d.channels, p.c);
           }
         }
       }

@@ -14,6 +14,7 @@ namespace {
 #include "kernels/gemm/vec_avx512.inl"
 using T = Vec::T;
 #include "kernels/gemm/activate.inl"
+#include "kernels/gemm/bf16_store_native.inl"
 #include "kernels/gemm/bf16_native.inl"
 #include "kernels/gemm/bf16_pack.inl"
 #include "kernels/gemm/bf16_simd512.inl"

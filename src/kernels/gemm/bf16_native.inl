@@ -1,13 +1,4 @@
-// What the files for CPUs with AVX512_BF16 share. Included inside an anonymous namespace after vec_avx512.inl.
-
-inline void StoreBf(uint16_t* p, __m512 v, int64_t n) {
-  const auto bits = reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(v));
-  if (n == 16) {
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), bits);
-  } else {
-    _mm256_mask_storeu_epi16(p, Vec::Mask(n), bits);
-  }
-}
+// What the files for CPUs with AVX512_BF16 share. Included inside an anonymous namespace after bf16_store_native.inl.
 
 inline __m512 RoundBf(__m512 v) {
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(v))), 16));
