@@ -9,20 +9,37 @@ inline T LoadC(const float* p, int64_t n, bool whole) { return whole ? Vec::Load
 inline void StoreC(float* p, T v, int64_t n, bool whole) { whole ? Vec::Store(p, v) : Vec::StoreN(p, v, n); }
 inline void StoreC(uint16_t* p, T v, int64_t n, bool whole) { StoreBf(p, v, whole || n > Vec::kLanes ? Vec::kLanes : n); }
 
-template <typename Element>
-inline void Finish(const DepthwiseLineOf<Element>& d, int64_t ow, int64_t c, int64_t n, bool whole, T v) {
-  const int64_t at = (ow - d.begin) * d.y_step + c;
-  if (d.residual != nullptr) v = Vec::Add(v, LoadC(d.residual + ow * d.pixel_step + c, n, whole));
-  if (d.hard_swish) {
-    const T gate = Vec::Max(Vec::Zero(), Vec::Min(Vec::Set(1), Vec::Fma(v, Vec::Set(1.0F / 6), Vec::Set(0.5F))));
-    v = Vec::Fma(Vec::Mul(v, gate), Vec::Set(d.scale), Vec::Set(d.shift));
-  } else {
-    v = Vec::Min(Vec::Set(d.hi), Vec::Max(Vec::Set(d.lo), v));
+template <int TW, bool kWhole, typename Y>
+[[gnu::always_inline]] inline void StoreTile(Y* y, int64_t step, int64_t n, const T* v) {
+  UNROLL for (int i = 0; i < TW; ++i) StoreC(y + i * step, v[i], n, kWhole);
+}
+
+// Outputs [ow, ow + TW).
+template <int TW, bool kWhole, typename Element>
+[[gnu::always_inline]] inline void Finish(const DepthwiseLineOf<Element>& d, int64_t ow, int64_t c, int64_t n, T* v) {
+  if (d.residual != nullptr) {
+    const Element* residual = d.residual + ow * d.pixel_step + c;
+    UNROLL for (int i = 0; i < TW; ++i) v[i] = Vec::Add(v[i], LoadC(residual + i * d.pixel_step, n, kWhole));
   }
-  if (d.y_f32) {
-    StoreC(static_cast<float*>(d.y) + at, v, n, whole);
+  if (d.hard_swish) {
+    const T one = Vec::Set(1);
+    const T half = Vec::Set(0.5F);
+    const T sixth = Vec::Set(1.0F / 6);
+    const T scale = Vec::Set(d.scale);
+    const T shift = Vec::Set(d.shift);
+    UNROLL for (int i = 0; i < TW; ++i) {
+      v[i] = Vec::Fma(Vec::Mul(v[i], Vec::Max(Vec::Zero(), Vec::Min(one, Vec::Fma(v[i], sixth, half)))), scale, shift);
+    }
   } else {
-    StoreC(static_cast<Element*>(d.y) + at, v, n, whole);
+    const T lo = Vec::Set(d.lo);
+    const T hi = Vec::Set(d.hi);
+    UNROLL for (int i = 0; i < TW; ++i) v[i] = Vec::Min(hi, Vec::Max(lo, v[i]));
+  }
+  const int64_t at = (ow - d.begin) * d.y_step + c;
+  if (d.y_f32) {
+    StoreTile<TW, kWhole>(static_cast<float*>(d.y) + at, d.y_step, n, v);
+  } else {
+    StoreTile<TW, kWhole>(static_cast<Element*>(d.y) + at, d.y_step, n, v);
   }
 }
 
@@ -63,7 +80,7 @@ inline void TileVector(const DepthwiseLineOf<Element>& d, const Element* x, cons
       }
     }
   }
-  UNROLL for (int i = 0; i < TW; ++i) Finish(d, ow + i, c, n, kWhole, acc[i]);
+  Finish<TW, kWhole>(d, ow, c, n, acc);
 }
 
 template <int KW, int S, int TW, typename Element>
@@ -103,7 +120,7 @@ void Single(const Line& d, int64_t ow) {
         acc = Vec::Fma(LoadC(row + k * d.dilation * d.pixel_step, n, whole), Vec::Load(w + k * d.w_step), acc);
       }
     }
-    Finish(d, ow, c, n, whole, acc);
+    whole ? Finish<1, true>(d, ow, c, n, &acc) : Finish<1, false>(d, ow, c, n, &acc);
   }
 }
 
