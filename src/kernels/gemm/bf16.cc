@@ -73,6 +73,7 @@ class Runner {
     finish_.lo = clamp_.lo;
     finish_.hi = clamp_.hi;
     finish_.rest = clamp_.needs_rest ? &clamp_.rest : nullptr;
+    at_once_ = kernels.tile_finish != nullptr && (finish_.rest == nullptr || finish_.rest->kind == Act::kHardSwish);
   }
 
   void Run(const Part& part) {
@@ -167,8 +168,11 @@ class Runner {
         tile_.acc = acc_ + tiles.first(i) * kBf16Panel;
         tile_.rows = tiles.rows(i);
         tile_.ahead = panel_ + (b + kCutBlocks) * kBf16Depth * kBf16Panel + i * tile_.ahead_lines * kCutBlocks * 32;
-        kernels_.tile(tile_);
-        if (last) Write(row + tiles.first(i), tiles.rows(i), tile_.acc);
+        if (last) {
+          TileAndWrite(row + tiles.first(i), tiles.rows(i), 0);
+        } else {
+          kernels_.tile(tile_);
+        }
       }
     }
     tile_ = whole;
@@ -189,16 +193,21 @@ class Runner {
   void Tile(int64_t row, int64_t first, int64_t rows, int64_t skip) {
     tile_.a = RowOfA(row, first);
     tile_.rows = rows;
-    kernels_.tile(tile_);
-    Write(row + first + skip, rows - skip, acc_ + skip * kBf16Panel);
+    TileAndWrite(row + first + skip, rows - skip, skip);
   }
 
-  void Write(int64_t row, int64_t rows, float* acc) {
-    finish_.acc = acc;
+  // The tile as it is bound; its rows from `skip` on are written to rows [row, row + rows) of C.
+  void TileAndWrite(int64_t row, int64_t rows, int64_t skip) {
+    finish_.acc = tile_.acc + skip * kBf16Panel;
     finish_.rows = rows;
     finish_.c = const_cast<std::byte*>(At(g_.c, row * g_.c_stride + column_, g_.c_f32));
     finish_.residual = g_.residual != nullptr ? At(g_.residual, row * g_.residual_stride + column_, g_.residual_f32) : nullptr;
-    kernels_.finish(finish_);
+    if (at_once_ && finish_.n == kBf16Panel) {
+      kernels_.tile_finish(tile_, finish_);
+    } else {
+      kernels_.tile(tile_);
+      kernels_.finish(finish_);
+    }
   }
 
   const Bf16Kernels& kernels_;
@@ -206,6 +215,7 @@ class Runner {
   Clamp clamp_;
   std::byte* copy_;
   bool direct_;
+  bool at_once_;
   Bf16Tile tile_{};
   Bf16Finish finish_{};
   int64_t column_ = 0;

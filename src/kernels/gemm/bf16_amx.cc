@@ -79,7 +79,7 @@ void Tile(const Bf16Tile& t) {
 
 }  // namespace
 
-extern const Bf16Kernels kBf16Amx = {"amx", 32,   32,     false,          false,          true,   Begin,
-                                     End,   Tile, Finish, Convert<false>, Windows<false>, Narrow, PackBf16Panel};
+extern const Bf16Kernels kBf16Amx = {"amx", 32,     32,      false,          false,          true,   Begin,        End,
+                                     Tile,  Finish, nullptr, Convert<false>, Windows<false>, Narrow, PackBf16Panel};
 
 }  // namespace tenon::kernels::gemm

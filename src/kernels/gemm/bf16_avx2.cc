@@ -84,7 +84,7 @@ void Tile(const Bf16Tile& t) {
 
 }  // namespace
 
-extern const Bf16Kernels kBf16Avx2 = {"avx2",  6,    32,     false,         true,          false,  nullptr,
-                                      nullptr, Tile, Finish, Convert<true>, Windows<true>, Narrow, PackPanelPlain};
+extern const Bf16Kernels kBf16Avx2 = {"avx2", 6,      32,      false,         true,          false,  nullptr,       nullptr,
+                                      Tile,   Finish, nullptr, Convert<true>, Windows<true>, Narrow, PackPanelPlain};
 
 }  // namespace tenon::kernels::gemm

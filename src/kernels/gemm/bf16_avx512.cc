@@ -78,7 +78,7 @@ void Tile(const Bf16Tile& t) {
 
 }  // namespace
 
-extern const Bf16Kernels kBf16Avx512 = {"avx512", 12,   32,     false,         true,          false,  nullptr,
-                                        nullptr,  Tile, Finish, Convert<true>, Windows<true>, Narrow, PackBf16Panel};
+extern const Bf16Kernels kBf16Avx512 = {"avx512", 12,     32,      false,         true,          false,  nullptr,      nullptr,
+                                        Tile,     Finish, nullptr, Convert<true>, Windows<true>, Narrow, PackBf16Panel};
 
 }  // namespace tenon::kernels::gemm

@@ -96,8 +96,7 @@ struct Sums {
 };
 
 template <int kRows, Columns kColumns>
-void Rows(const Bf16Tile& t) {
-  Sums<kRows, kColumns> sums;
+[[gnu::always_inline]] inline void Multiply(const Bf16Tile& t, Sums<kRows, kColumns>& sums) {
   if (t.accumulate) {
     sums.Load(t.acc);
   } else {
@@ -114,7 +113,75 @@ void Rows(const Bf16Tile& t) {
       for (int64_t pair = 0; pair < pairs; ++pair, a += 2) sums.Add(a, t.a_stride, b + pair * 32);
     }
   }
+}
+
+template <int kRows, Columns kColumns>
+void Rows(const Bf16Tile& t) {
+  Sums<kRows, kColumns> sums;
+  Multiply(t, sums);
   sums.Store(t.acc);
+}
+
+template <int kRows>
+[[gnu::always_inline]] inline void AddResidual(const Bf16Finish& f, Sums<kRows, Columns::k32>& s) {
+#pragma GCC unroll 12
+  for (int r = 0; r < kRows; ++r) {
+    s.first[r] = Vec::Add(s.first[r], LoadAny(f.residual, f.residual_f32, r * f.residual_stride, 16));
+    s.second[r] = Vec::Add(s.second[r], LoadAny(f.residual, f.residual_f32, r * f.residual_stride + 16, 16));
+  }
+}
+
+template <int kRows>
+void RowsFinish(const Bf16Tile& t, const Bf16Finish& f) {
+  Sums<kRows, Columns::k32> s;
+  Multiply(t, s);
+  const T alpha = Vec::Set(f.alpha);
+  const T bias0 = f.bias != nullptr ? Vec::Load(f.bias) : Vec::Zero();
+  const T bias1 = f.bias != nullptr ? Vec::Load(f.bias + 16) : Vec::Zero();
+#pragma GCC unroll 12
+  for (int r = 0; r < kRows; ++r) {
+    s.first[r] = Vec::Fma(s.first[r], alpha, bias0);
+    s.second[r] = Vec::Fma(s.second[r], alpha, bias1);
+  }
+  if (f.residual != nullptr) AddResidual(f, s);
+  if (f.rest != nullptr) {
+    const T scale = Vec::Set(f.rest->post_scale);
+    const T shift = Vec::Set(f.rest->post_shift);
+#pragma GCC unroll 12
+    for (int r = 0; r < kRows; ++r) {
+      s.first[r] = HardSwish(s.first[r], scale, shift);
+      s.second[r] = HardSwish(s.second[r], scale, shift);
+    }
+  } else {
+    const T lo = Vec::Set(f.lo);
+    const T hi = Vec::Set(f.hi);
+#pragma GCC unroll 12
+    for (int r = 0; r < kRows; ++r) {
+      s.first[r] = Vec::Min(hi, Vec::Max(lo, s.first[r]));
+      s.second[r] = Vec::Min(hi, Vec::Max(lo, s.second[r]));
+    }
+  }
+  if (f.c_f32) {
+#pragma GCC unroll 12
+    for (int r = 0; r < kRows; ++r) {
+      Vec::Store(static_cast<float*>(f.c) + r * f.c_stride, s.first[r]);
+      Vec::Store(static_cast<float*>(f.c) + r * f.c_stride + 16, s.second[r]);
+    }
+  } else {
+#pragma GCC unroll 12
+    for (int r = 0; r < kRows; ++r) {
+      const T v[] = {s.first[r], s.second[r]};
+      StoreRow(static_cast<uint16_t*>(f.c) + r * f.c_stride, v);
+    }
+  }
+}
+
+void TileFinish(const Bf16Tile& t, const Bf16Finish& f) {
+  using Function = void (*)(const Bf16Tile&, const Bf16Finish&);
+  static constexpr Function kByRows[] = {nullptr,        RowsFinish<1>,  RowsFinish<2>, RowsFinish<3>, RowsFinish<4>,
+                                         RowsFinish<5>,  RowsFinish<6>,  RowsFinish<7>, RowsFinish<8>, RowsFinish<9>,
+                                         RowsFinish<10>, RowsFinish<11>, RowsFinish<12>};
+  kByRows[t.rows](t, f);
 }
 
 template <Columns kColumns>
@@ -139,7 +206,8 @@ void Tile(const Bf16Tile& t) {
 
 }  // namespace
 
-extern const Bf16Kernels kBf16Avx512Bf16 = {"avx512bf16", 12,   2,      true,           false,          false,  nullptr,
-                                            nullptr,      Tile, Finish, Convert<false>, Windows<false>, Narrow, PackBf16Panel};
+extern const Bf16Kernels kBf16Avx512Bf16 = {"avx512bf16", 12,   2,      true,       false,          false,          nullptr,
+                                            nullptr,      Tile, Finish, TileFinish, Convert<false>, Windows<false>, Narrow,
+                                            PackBf16Panel};
 
 }  // namespace tenon::kernels::gemm

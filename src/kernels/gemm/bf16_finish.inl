@@ -18,6 +18,11 @@ inline void StoreAny(void* p, bool f32, int64_t at, T v, int64_t n) {
   }
 }
 
+inline T HardSwish(T v, T scale, T shift) {
+  const T gate = Vec::Max(Vec::Zero(), Vec::Min(Vec::Set(1), Vec::Fma(v, Vec::Set(1.0F / 6), Vec::Set(0.5F))));
+  return Vec::Fma(Vec::Mul(v, gate), scale, shift);
+}
+
 enum class Element { kNone, kBf16, kF32 };
 
 constexpr int kRowVectors = static_cast<int>(kBf16Panel) / Vec::kLanes;
@@ -73,8 +78,7 @@ void FinishRows(const Bf16Finish& f) {
         v[i] = Vec::Add(v[i], LoadAny(f.residual, kResidual == Element::kF32, at, cut.Elements(i)));
       }
       if (kHardSwish) {
-        const T gate = Vec::Max(Vec::Zero(), Vec::Min(Vec::Set(1), Vec::Fma(v[i], Vec::Set(1.0F / 6), Vec::Set(0.5F))));
-        v[i] = Vec::Fma(Vec::Mul(v[i], gate), scale, shift);
+        v[i] = HardSwish(v[i], scale, shift);
       } else {
         v[i] = Vec::Min(hi, Vec::Max(lo, v[i]));
       }

@@ -70,7 +70,8 @@ void Tile(const Bf16Tile& t) {
 
 }  // namespace
 
-extern const Bf16Kernels kBf16Portable = {"portable", 4,    32,     false,         true,          false,  nullptr,
-                                          nullptr,    Tile, Finish, Convert<true>, Windows<true>, Narrow, PackPanelPlain};
+extern const Bf16Kernels kBf16Portable = {"portable",    4,    32,     false,   true,          false,         nullptr,
+                                          nullptr,       Tile, Finish, nullptr, Convert<true>, Windows<true>, Narrow,
+                                          PackPanelPlain};
 
 }  // namespace tenon::kernels::gemm

@@ -76,6 +76,8 @@ struct Bf16Kernels {
   void (*end)();
   void (*tile)(const Bf16Tile&);
   void (*finish)(const Bf16Finish&);
+  /// Both at once for a whole panel whose `rest` is null or HardSwish, without acc; null: not there.
+  void (*tile_finish)(const Bf16Tile&, const Bf16Finish&);
   /// to[i] for i < padded: bf16(from[i]), 0 from n on. `to` is bf16, or f32 when a_f32.
   void (*convert)(const void* from, bool from_f32, int64_t n, void* to, int64_t padded);
   void (*windows)(const Bf16Windows&);
