@@ -89,6 +89,7 @@ Result<Int8Packed> Int8Packed::Make(const Int8Kernels& kernels, const Int8Weight
 struct Int8Product::TileRef {
   const uint8_t* a;
   int64_t plane, row;
+  int64_t y_row;   // of Y; -1 when not all of its rows exist, one after another
   int count;
   bool copied;
 };
@@ -145,6 +146,9 @@ void Int8Product::Prepare(const Part& part, int64_t group, int64_t first, int64_
     const int64_t in_plane = (first + i) % cut.count;
     ref.row = cut.first(in_plane);
     ref.count = static_cast<int>(cut.rows(in_plane));
+    const int64_t line = ref.row / walk_.pitch, in_line = ref.row % walk_.pitch;
+    const bool together = walk_.pitch == walk_.valid || in_line + ref.count <= walk_.valid;
+    ref.y_row = together ? ref.plane * walk_.PlaneRows() + line * walk_.valid + in_line : -1;
     uint8_t* to = copies + i * tile_bytes_;
     ref.copied = true;
     ref.a = to;
@@ -171,12 +175,11 @@ void Int8Product::Prepare(const Part& part, int64_t group, int64_t first, int64_
   }
 }
 
-void FinishInt8(const Int8Kernels& kernels, const MicroKernels& floats, const Int8Finish& all, const Clamp& clamp, int64_t row,
-                int64_t rows, int64_t column, int64_t n, int32_t* sums, int64_t sums_stride) {
+namespace {
+
+// What goes by column, for columns [column, column + n).
+Int8Finish ColumnsOf(const Int8Finish& all, const Clamp& clamp, int64_t column, int64_t n) {
   Int8Finish f = all;
-  f.sums = sums;
-  f.sums_stride = sums_stride;
-  f.rows = rows;
   f.n = n;
   f.offset = all.offset + column;
   f.b_zero = all.b_zero != nullptr ? all.b_zero + column : nullptr;
@@ -184,10 +187,26 @@ void FinishInt8(const Int8Kernels& kernels, const MicroKernels& floats, const In
   f.bias = all.bias != nullptr ? all.bias + column : nullptr;
   f.lo = clamp.lo;
   f.hi = clamp.hi;
-  f.y = static_cast<std::byte*>(all.y) + (row * all.y_stride + column) * SizeOf(all.kind);
+  return f;
+}
+
+// Y and the residual at an element.
+void PointAt(const Int8Finish& all, int64_t row, int64_t column, Int8Finish* f) {
+  f->y = static_cast<std::byte*>(all.y) + (row * all.y_stride + column) * SizeOf(all.kind);
   if (all.residual != nullptr) {
-    f.residual = static_cast<const std::byte*>(all.residual) + (row * all.residual_stride + column) * SizeOf(all.residual_kind);
+    f->residual = static_cast<const std::byte*>(all.residual) + (row * all.residual_stride + column) * SizeOf(all.residual_kind);
   }
+}
+
+}  // namespace
+
+void FinishInt8(const Int8Kernels& kernels, const MicroKernels& floats, const Int8Finish& all, const Clamp& clamp, int64_t row,
+                int64_t rows, int64_t column, int64_t n, int32_t* sums, int64_t sums_stride) {
+  Int8Finish f = ColumnsOf(all, clamp, column, n);
+  f.sums = sums;
+  f.sums_stride = sums_stride;
+  f.rows = rows;
+  PointAt(all, row, column, &f);
   if (!clamp.needs_rest) {
     kernels.finish(f);
     return;
@@ -255,6 +274,25 @@ void Int8Product::Panel(const Part& part, int64_t group, int64_t p, int64_t coun
     }
   };
   const int64_t step = kernels_->max_tiles;
+  const bool to_results = kernels_->in_steps != nullptr && !part.o.a_signed && !part.clamp.needs_rest &&
+                          kernels_->in_steps(part.o.finish) && step == 1;
+  if (to_results) {
+    Int8Finish f = ColumnsOf(part.o.finish, part.clamp, channel, n);
+    t.tiles = 1;
+    t.sums = sums[0];
+    for (int64_t i = 0; i < count; ++i) {
+      bind(0, refs[i]);
+      t.rows = refs[i].count;
+      if (refs[i].y_row >= 0) {
+        PointAt(part.o.finish, refs[i].y_row, channel, &f);
+        kernels_->to_results[panels.vectors(p)](t, f);
+      } else {
+        kernel(t);
+        finish(i, 1, sums[0]);
+      }
+    }
+    return;
+  }
   for (int64_t i = 0; i < count; i += step) {
     t.tiles = static_cast<int>(std::min(step, count - i));
     for (int64_t j = 0; j < t.tiles; ++j) bind(j, refs[i + j]);

@@ -4,6 +4,7 @@
 #include <immintrin.h>
 
 #include <cstring>
+#include <utility>
 
 #include "kernels/gemm/int8_tables.h"
 
@@ -11,13 +12,7 @@ namespace tenon::kernels::gemm {
 namespace {
 
 template <bool kSigned, int kVectors, int kRows>
-void Product(const Int8Tile& t) {
-  __m512i acc[kRows][kVectors];
-#pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) acc[r][v] = _mm512_setzero_si512();
-  }
+[[gnu::always_inline]] inline void Multiply(const Int8Tile& t, __m512i (&acc)[kRows][kVectors]) {
   const __m512i flip = _mm512_set1_epi8(-128);
   const int8_t* b = t.b;
   const int64_t stride = t.a_stride[0];
@@ -38,6 +33,17 @@ void Product(const Int8Tile& t) {
       }
     }
   }
+}
+
+template <bool kSigned, int kVectors, int kRows>
+void Product(const Int8Tile& t) {
+  __m512i acc[kRows][kVectors];
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) acc[r][v] = _mm512_setzero_si512();
+  }
+  Multiply<kSigned>(t, acc);
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
@@ -205,16 +211,18 @@ inline __m512i Steps(const Int8Finish& f, const Columns& k, int64_t r, int64_t c
   return _mm512_cvtps_epi32(_mm512_min_ps(v, _mm512_set1_ps(1e6F)));
 }
 
+// An activation's bound as a byte of y.
+inline __m512i Bound(const Int8Finish& f, bool is_signed, float v) {
+  const float least = is_signed ? -128 : 0;
+  v = v + static_cast<float>(f.y_zero);   // rounded below: the zero point is whole
+  v = v < least ? least : v > least + 255 ? least + 255 : v;
+  return _mm512_set1_epi8(static_cast<char>(_mm_cvtss_si32(_mm_set_ss(v - static_cast<float>(f.y_zero))) + f.y_zero));
+}
+
 template <bool kSigned, bool kGrid, int kResidual>
 void FinishBytes(const Int8Finish& f) {
   const __m512i zero = _mm512_set1_epi16(static_cast<int16_t>(f.y_zero));
-  const float least = kSigned ? -128 : 0;
-  const auto bound = [&](float v) {
-    v = v + static_cast<float>(f.y_zero);   // rounded below: the zero point is whole
-    v = v < least ? least : v > least + 255 ? least + 255 : v;
-    return _mm512_set1_epi8(static_cast<char>(_mm_cvtss_si32(_mm_set_ss(v - static_cast<float>(f.y_zero))) + f.y_zero));
-  };
-  const __m512i low = bound(f.lo), high = bound(f.hi);
+  const __m512i low = Bound(f, kSigned, f.lo), high = Bound(f, kSigned, f.hi);
   const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
   auto* y = static_cast<uint8_t*>(f.y);
   for (int64_t c = 0; c < f.n; c += 32) {
@@ -251,6 +259,136 @@ void BytesFor(const Int8Finish& f) {
   BytesWith<kSigned, false>(f);
 }
 
+// Whether FinishBytes and what follows serve it.
+bool InSteps(const Int8Finish& f) {
+  // Rows of an addend were looked through for what is no number; others may hold it.
+  const bool float_residual =
+      f.residual != nullptr && !IsByte(f.residual_kind) && !(f.residual_kind == Int8Kind::kF32 && f.residual_stride == 0);
+  return IsByte(f.kind) && f.b_zero == nullptr && f.y_inverse == 1.0F && f.finite && !float_residual;
+}
+
+inline __m512 AddendOf(const Int8Finish& f, __mmask16 mask, int64_t at) {
+  if (f.residual_kind == Int8Kind::kF32) return _mm512_maskz_loadu_ps(mask, static_cast<const float*>(f.residual) + at);
+  const __m128i bytes = _mm_maskz_loadu_epi8(mask, static_cast<const uint8_t*>(f.residual) + at);
+  return _mm512_cvtepi32_ps(f.residual_kind == Int8Kind::kU8 ? _mm512_cvtepu8_epi32(bytes) : _mm512_cvtepi8_epi32(bytes));
+}
+
+// Four rows of whole numbers of steps to bytes, one row a quarter.
+template <bool kSigned>
+inline __m512i PackRows(const __m512i* rows, __m512i zero, __m512i low, __m512i high) {
+  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  const __m512i a = _mm512_adds_epi16(_mm512_packs_epi32(rows[0], rows[1]), zero);
+  const __m512i b = _mm512_adds_epi16(_mm512_packs_epi32(rows[2], rows[3]), zero);
+  const __m512i q = kSigned ? _mm512_min_epi8(_mm512_max_epi8(_mm512_packs_epi16(a, b), low), high)
+                            : _mm512_min_epu8(_mm512_max_epu8(_mm512_packus_epi16(a, b), low), high);
+  return _mm512_permutexvar_epi32(order, q);
+}
+
+inline void StoreQuarter(uint8_t* y, __mmask16 mask, __m128i v) {
+  if (mask == 0xFFFF) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(y), v);
+  } else {
+    _mm_mask_storeu_epi8(y, mask, v);
+  }
+}
+
+template <bool kSigned, int kVectors, int kRows>
+[[gnu::always_inline]] inline void StoreBytes(const Int8Finish& f, __mmask16 last, const __m512i (&v)[kRows][kVectors]) {
+  const __m512i zero = _mm512_set1_epi16(static_cast<int16_t>(f.y_zero));
+  const __m512i low = Bound(f, kSigned, f.lo), high = Bound(f, kSigned, f.hi);
+  auto* y = static_cast<uint8_t*>(f.y);
+#pragma GCC unroll 4
+  for (int c = 0; c < kVectors; ++c) {
+    const __mmask16 mask = c + 1 < kVectors ? static_cast<__mmask16>(0xFFFF) : last;
+#pragma GCC unroll 3
+    for (int r = 0; r < kRows; r += 4) {
+      const __m512i rows[] = {v[r][c], v[r + 1 < kRows ? r + 1 : r][c], v[r + 2 < kRows ? r + 2 : r][c],
+                              v[r + 3 < kRows ? r + 3 : r][c]};
+      const __m512i q = PackRows<kSigned>(rows, zero, low, high);
+      uint8_t* to = y + r * f.y_stride + c * 16;
+      StoreQuarter(to, mask, _mm512_castsi512_si128(q));
+      if (r + 1 < kRows) StoreQuarter(to + f.y_stride, mask, _mm512_extracti32x4_epi32(q, 1));
+      if (r + 2 < kRows) StoreQuarter(to + 2 * f.y_stride, mask, _mm512_extracti32x4_epi32(q, 2));
+      if (r + 3 < kRows) StoreQuarter(to + 3 * f.y_stride, mask, _mm512_extracti32x4_epi32(q, 3));
+    }
+  }
+}
+
+// Nested loops over the vectors of a tile, unrolled so that these stay in registers.
+#define TENON_EACH_ROW _Pragma("GCC unroll 16") for (int r = 0; r < kRows; ++r)
+#define TENON_EACH_COLUMN _Pragma("GCC unroll 4") for (int c = 0; c < kVectors; ++c)
+
+template <int kVectors, int kRows>
+[[gnu::always_inline]] inline void ThroughGrid(const Int8Finish& f, __m512 (&v)[kRows][kVectors]) {
+  const __m512 low = _mm512_set1_ps(f.grid_low), high = _mm512_set1_ps(f.grid_high), step = _mm512_set1_ps(f.grid_scale);
+  TENON_EACH_ROW {
+    TENON_EACH_COLUMN {
+      const __m512 bounded = _mm512_max_ps(low, _mm512_min_ps(high, v[r][c]));
+      v[r][c] = _mm512_mul_ps(_mm512_roundscale_ps(bounded, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC), step);
+    }
+  }
+}
+
+template <int kVectors, int kRows>
+[[gnu::always_inline]] inline void AddResidual(const Int8Finish& f, __mmask16 last, __m512 (&v)[kRows][kVectors]) {
+  const __m512 step = _mm512_set1_ps(f.residual_scale);
+  const __m512 shift = _mm512_set1_ps(f.residual_kind == Int8Kind::kF32 ? 0.0F : f.residual_shift);
+  TENON_EACH_ROW {
+    TENON_EACH_COLUMN {
+      const __mmask16 mask = c + 1 < kVectors ? static_cast<__mmask16>(0xFFFF) : last;
+      const __m512 addend = AddendOf(f, mask, r * f.residual_stride + c * 16);
+      v[r][c] = _mm512_add_ps(_mm512_fmadd_ps(addend, step, v[r][c]), shift);
+    }
+  }
+}
+
+// What FinishBytes does, on a tile in registers.
+template <int kVectors, int kRows>
+void ProductToBytes(const Int8Tile& t, const Int8Finish& f) {
+  const __mmask16 last = Mask(f.n - (kVectors - 1) * 16).bits;
+  __m512i acc[kRows][kVectors];
+  TENON_EACH_COLUMN {
+    const __m512i offset = _mm512_maskz_loadu_epi32(c + 1 < kVectors ? static_cast<__mmask16>(0xFFFF) : last, f.offset + c * 16);
+    TENON_EACH_ROW acc[r][c] = offset;
+  }
+  Multiply<false>(t, acc);
+  // GCC 12 would store copies of the sums in the loop above, for what follows.
+  TENON_EACH_ROW {
+    TENON_EACH_COLUMN asm("" : "+v"(acc[r][c]));
+  }
+  __m512 v[kRows][kVectors];
+  TENON_EACH_COLUMN {
+    const __mmask16 mask = c + 1 < kVectors ? static_cast<__mmask16>(0xFFFF) : last;
+    const __m512 scale = _mm512_maskz_loadu_ps(mask, f.scale + c * 16);
+    const __m512 bias = f.bias != nullptr ? _mm512_maskz_loadu_ps(mask, f.bias + c * 16) : _mm512_setzero_ps();
+    TENON_EACH_ROW v[r][c] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(acc[r][c]), scale, bias);
+  }
+  if (f.through_grid) ThroughGrid(f, v);
+  if (f.residual != nullptr) AddResidual(f, last, v);
+  // Beyond the range of int32 the conversion gives its least value, which is right below and wrong above.
+  TENON_EACH_ROW {
+    TENON_EACH_COLUMN acc[r][c] = _mm512_cvtps_epi32(_mm512_min_ps(v[r][c], _mm512_set1_ps(1e6F)));
+  }
+  if (f.kind == Int8Kind::kU8) {
+    StoreBytes<false>(f, last, acc);
+  } else {
+    StoreBytes<true>(f, last, acc);
+  }
+}
+#undef TENON_EACH_ROW
+#undef TENON_EACH_COLUMN
+
+template <int kVectors>
+void TileToBytes(const Int8Tile& t, const Int8Finish& f) {
+  constexpr int kMost = kVectors == 4 ? 6 : kVectors == 3 ? 8 : 12;
+  const auto run = [&]<int... kRows>(std::integer_sequence<int, kRows...>) {
+    using Function = void (*)(const Int8Tile&, const Int8Finish&);
+    static constexpr Function kByRows[] = {ProductToBytes<kVectors, kRows + 1>...};
+    kByRows[t.rows - 1](t, f);
+  };
+  run(std::make_integer_sequence<int, kMost>());
+}
+
 void RowSums(const Int8Tile& t, uint8_t flip, int32_t* sums) {
   const __m512i x = _mm512_set1_epi8(static_cast<char>(flip));
   for (int r = 0; r < t.rows; ++r) {
@@ -274,11 +412,7 @@ void RowSumsFlipped(const Int8Tile& t, bool is_signed, int32_t* sums) {
 }  // namespace
 
 void FinishInt8Avx512(const Int8Finish& f) {
-  const bool bytes = f.kind == Int8Kind::kU8 || f.kind == Int8Kind::kI8;
-  // Rows of an addend were looked through for what is no number; others may hold it.
-  const bool float_residual =
-      f.residual != nullptr && !IsByte(f.residual_kind) && !(f.residual_kind == Int8Kind::kF32 && f.residual_stride == 0);
-  if (!bytes || f.b_zero != nullptr || f.y_inverse != 1.0F || !f.finite || float_residual) return Finish(f);
+  if (!InSteps(f)) return Finish(f);
   if (f.kind == Int8Kind::kU8) return BytesFor<false>(f);
   BytesFor<true>(f);
 }
@@ -308,6 +442,8 @@ extern const Int8Kernels kInt8Avx512Vnni = {
     FinishInt8Avx512,
     ConvertInt8Avx512,
     RowSumsFlipped,
+    InSteps,
+    {nullptr, TileToBytes<1>, TileToBytes<2>, TileToBytes<3>, TileToBytes<4>},
 };
 
 }  // namespace tenon::kernels::gemm

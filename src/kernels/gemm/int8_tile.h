@@ -57,6 +57,8 @@ struct Int8Finish {
 };
 
 using Int8TileKernel = void (*)(const Int8Tile&);
+/// One tile and what becomes of it, without sums in between.
+using Int8TileToResults = void (*)(const Int8Tile&, const Int8Finish&);
 
 struct Int8Kernels {
   const char* name;
@@ -73,6 +75,8 @@ struct Int8Kernels {
   void (*convert)(const Int8Finish&);      ///< the sums are f32 results already: only the store
   /// sums[r] of the bytes of A of one tile, as the tile kernel sees them.
   void (*row_sums)(const Int8Tile&, bool is_signed, int32_t* sums);
+  bool (*in_steps)(const Int8Finish&);     ///< whether to_results serves it; null: no to_results
+  Int8TileToResults to_results[5];         ///< by vectors, for unsigned A; does not look at f.sums and f.rows
 };
 
 }  // namespace tenon::kernels::gemm

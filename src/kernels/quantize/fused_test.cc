@@ -88,8 +88,16 @@ void Check(const std::string& op, const Attrs& attrs, const std::vector<Tensor>&
 
 TEST(QuantizedMatMul, RowsAgree) {
   uint32_t seed = 1;
-  for (const auto& [m, k, n] :
-       {std::tuple{1, 1, 1}, {1, 128, 512}, {5, 3, 17}, {7, 13, 65}, {16, 64, 32}, {33, 131, 130}, {70, 200, 48}}) {
+  for (const auto& [m, k, n] : {std::tuple{1, 1, 1},
+                                {1, 128, 512},
+                                {5, 3, 17},
+                                {7, 13, 65},
+                                {6, 20, 64},
+                                {11, 37, 20},
+                                {16, 64, 32},
+                                {26, 12, 100},
+                                {33, 131, 130},
+                                {70, 200, 48}}) {
     for (const Form& f : kForms) {
       for (DType x : {DType::kU8, DType::kI8, DType::kF32}) {
         const bool turned = ++seed % 2 == 0;
