@@ -140,15 +140,19 @@ int64_t Int8Product::reach() const {
 void Int8Product::Prepare(const Part& part, int64_t group, int64_t first, int64_t count, TileRef* refs, uint8_t* copies) const {
   const RowTiles cut(walk_.rows, max_rows_);
   const int64_t row_bytes = part.packed.taps() * part.packed.stored_depth();
-  for (int64_t i = 0; i < count; ++i) {
+  const int64_t plane_rows = walk_.PlaneRows();
+  int64_t plane = first / cut.count, in_plane = first % cut.count, plane_start = 0;
+  for (int64_t i = 0; i < count; ++i, ++in_plane) {
+    if (in_plane == cut.count) in_plane = 0, ++plane;
     TileRef& ref = refs[i];
-    ref.plane = (first + i) / cut.count;
-    const int64_t in_plane = (first + i) % cut.count;
+    ref.plane = plane;
     ref.row = cut.first(in_plane);
     ref.count = static_cast<int>(cut.rows(in_plane));
-    const int64_t line = ref.row / walk_.pitch, in_line = ref.row % walk_.pitch;
-    const bool together = walk_.pitch == walk_.valid || in_line + ref.count <= walk_.valid;
-    ref.y_row = together ? ref.plane * walk_.PlaneRows() + line * walk_.valid + in_line : -1;
+    ref.y_row = plane * plane_rows + ref.row;
+    if (walk_.pitch != walk_.valid) {
+      const int64_t line = ref.row / walk_.pitch, in_line = ref.row % walk_.pitch;
+      ref.y_row = in_line + ref.count <= walk_.valid ? plane * plane_rows + line * walk_.valid + in_line : -1;
+    }
     uint8_t* to = copies + i * tile_bytes_;
     ref.copied = true;
     ref.a = to;
@@ -156,10 +160,12 @@ void Int8Product::Prepare(const Part& part, int64_t group, int64_t first, int64_
       part.o.gather->Fill(part.o.a, group, ref.row, ref.count, to);
       continue;
     }
-    const int64_t outer = ref.plane / walk_.extents[1];
-    const int64_t start = outer / walk_.extents[0] * walk_.plane_strides[0] + outer % walk_.extents[0] * walk_.plane_strides[1] +
-                          ref.plane % walk_.extents[1] * walk_.plane_strides[2] + ref.row * walk_.row_stride +
-                          group * part.o.group_step;
+    if (i == 0 || in_plane == 0) {
+      const int64_t outer = plane / walk_.extents[1];
+      plane_start = outer / walk_.extents[0] * walk_.plane_strides[0] + outer % walk_.extents[0] * walk_.plane_strides[1] +
+                    plane % walk_.extents[1] * walk_.plane_strides[2] + group * part.o.group_step;
+    }
+    const int64_t start = plane_start + ref.row * walk_.row_stride;
     const int64_t rows = kernels_->begin != nullptr ? height_ : ref.count;
     if (start + (rows - 1) * walk_.row_stride + furthest_ <= part.o.a_end - part.o.a) {
       ref.a = part.o.a + start;

@@ -115,6 +115,43 @@ Status CheckConvTerms(const Terms& t, bool fused, const LinearInputs& in, const 
   return Status::Ok();
 }
 
+namespace {
+
+// to[c] = factor * scales[c] / step, one scale or one a channel; 1 where there are none.
+void BindScales(const View& scales, float factor, float step, int64_t channels, float* to) {
+  const bool one = !scales.present() || scales.num_elements() == 1;
+  if (one) {
+    std::fill(to, to + channels, factor * (scales.present() ? LoadFloat(scales.dtype, scales.data, 0) : 1.0F) / step);
+  } else if (scales.dtype == DType::kF32) {
+    const float* from = scales.Data<float>();
+#pragma omp simd
+    for (int64_t c = 0; c < channels; ++c) to[c] = factor * from[c] / step;
+  } else {
+    for (int64_t c = 0; c < channels; ++c) to[c] = factor * LoadFloat(scales.dtype, scales.data, c) / step;
+  }
+}
+
+// Whether any zero point of the weights, less `shift`, is not 0.
+bool BindZeros(const View& zeros, int32_t shift, int64_t channels, int32_t* to) {
+  const bool one = !zeros.present() || zeros.num_elements() == 1;
+  bool any = false;
+  for (int64_t c = 0; c < channels; ++c) {
+    to[c] = one && c > 0 ? to[0] : (zeros.present() ? LoadInt(zeros.dtype, zeros.data, c) : 0) - shift;
+    any = any || to[c] != 0;
+  }
+  return any;
+}
+
+// Infinities and NaN times 0 are NaN.
+bool AllFinite(const float* v, int64_t n) {
+  float sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t i = 0; i < n; ++i) sum += v[i] * 0.0F;
+  return sum == 0;
+}
+
+}  // namespace
+
 void Bind(const Terms& t, bool flips_signed, std::span<const int32_t> sums, int64_t count, void* y, const void* residual,
           std::byte* scratch, gemm::Int8Operands* o) {
   const auto channels = static_cast<int64_t>(sums.size());
@@ -134,22 +171,25 @@ void Bind(const Terms& t, bool flips_signed, std::span<const int32_t> sums, int6
   const auto terms = static_cast<uint32_t>(count);
   const int32_t w_shift = t.w_type == DType::kU8 ? 128 : 0;
   const bool bias_int = t.bias.present() && t.bias.dtype == DType::kI32;
-  bool zeros = false, finite = true;
+  const bool zeros = BindZeros(t.w_zero, w_shift, channels, b_zero);
   for (int64_t c = 0; c < channels; ++c) {
-    const auto each = [&](const View& v) { return v.num_elements() == 1 ? 0 : c; };
-    const int32_t zb = (t.w_zero.present() ? LoadInt(t.w_zero.dtype, t.w_zero.data, each(t.w_zero)) : 0) - w_shift;
-    zeros = zeros || zb != 0;
-    b_zero[c] = zb;
-    uint32_t sum = terms * x_zero * static_cast<uint32_t>(zb) - x_zero * static_cast<uint32_t>(sums[static_cast<size_t>(c)]);
-    if (bias_int) sum += static_cast<uint32_t>(t.bias.Data<int32_t>()[c]);
-    offset[c] = static_cast<int32_t>(sum);
-    const float ws = t.w_scale.present() ? LoadFloat(t.w_scale.dtype, t.w_scale.data, each(t.w_scale)) : 1.0F;
-    scale[c] = t.x.scale * ws / first_step;
-    if (t.bias.present() && !bias_int) bias[c] = t.bias.Data<float>()[c] / first_step;
-    finite = finite && std::isfinite(scale[c]) && (!t.bias.present() || bias_int || std::isfinite(bias[c]));
+    offset[c] = static_cast<int32_t>(terms * x_zero * static_cast<uint32_t>(b_zero[c]) -
+                                     x_zero * static_cast<uint32_t>(sums[static_cast<size_t>(c)]));
   }
-  for (int64_t c = 0; t.residual_is_row && t.residual_view.dtype == DType::kF32 && c < channels; ++c) {
-    finite = finite && std::isfinite(t.residual_view.Data<float>()[c]);
+  if (bias_int) {
+    const int32_t* from = t.bias.Data<int32_t>();
+    for (int64_t c = 0; c < channels; ++c) {
+      offset[c] = static_cast<int32_t>(static_cast<uint32_t>(offset[c]) + static_cast<uint32_t>(from[c]));
+    }
+  }
+  BindScales(t.w_scale, t.x.scale, first_step, channels, scale);
+  bool finite = AllFinite(scale, channels);
+  if (t.bias.present() && !bias_int) {
+    BindScales(t.bias, 1.0F, first_step, channels, bias);
+    finite = finite && AllFinite(bias, channels);
+  }
+  if (t.residual_is_row && t.residual_view.dtype == DType::kF32) {
+    finite = finite && AllFinite(t.residual_view.Data<float>(), channels);
   }
   gemm::Int8Finish& f = o->finish;
   f.offset = offset;

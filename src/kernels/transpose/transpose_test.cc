@@ -49,7 +49,9 @@ TEST(Transpose, LargeWithThreads) {
   CheckRows(RandomBits(DType::kF32, Shape({2, 130, 40, 70}), 2), A("perm", std::vector<int64_t>{0, 3, 1, 2}));
   CheckRows(RandomBits(DType::kF32, Shape({4, 90, 12, 32}), 3), A("perm", std::vector<int64_t>{0, 2, 1, 3}));
   CheckRows(RandomBits(DType::kF32, Shape({1, 3, 200, 300}), 4), A("perm", std::vector<int64_t>{0, 2, 3, 1}));
-  CheckRows(RandomBits(DType::kF32, Shape({2, 3, 7, 9}), 5), A("perm", std::vector<int64_t>{0, 2, 3, 1}));
+  for (const Shape& s : {Shape({2, 3, 7, 9}), Shape({1, 3, 4, 4}), Shape({1, 3, 1, 17}), Shape({1, 3, 201, 300})}) {
+    for (DType t : {DType::kF32, DType::kU8}) CheckRows(RandomBits(t, s, 5), A("perm", std::vector<int64_t>{0, 2, 3, 1}));
+  }
 }
 
 TEST(Transpose, Definition) {
