@@ -181,10 +181,7 @@ void Int8Product::Prepare(const Part& part, int64_t group, int64_t first, int64_
   }
 }
 
-namespace {
-
-// What goes by column, for columns [column, column + n).
-Int8Finish ColumnsOf(const Int8Finish& all, const Clamp& clamp, int64_t column, int64_t n) {
+Int8Finish Int8FinishOf(const Int8Finish& all, const Clamp& clamp, int64_t column, int64_t n) {
   Int8Finish f = all;
   f.n = n;
   f.offset = all.offset + column;
@@ -196,23 +193,20 @@ Int8Finish ColumnsOf(const Int8Finish& all, const Clamp& clamp, int64_t column, 
   return f;
 }
 
-// Y and the residual at an element.
-void PointAt(const Int8Finish& all, int64_t row, int64_t column, Int8Finish* f) {
+void PointInt8Finish(const Int8Finish& all, int64_t row, int64_t column, Int8Finish* f) {
   f->y = static_cast<std::byte*>(all.y) + (row * all.y_stride + column) * SizeOf(all.kind);
   if (all.residual != nullptr) {
     f->residual = static_cast<const std::byte*>(all.residual) + (row * all.residual_stride + column) * SizeOf(all.residual_kind);
   }
 }
 
-}  // namespace
-
 void FinishInt8(const Int8Kernels& kernels, const MicroKernels& floats, const Int8Finish& all, const Clamp& clamp, int64_t row,
                 int64_t rows, int64_t column, int64_t n, int32_t* sums, int64_t sums_stride) {
-  Int8Finish f = ColumnsOf(all, clamp, column, n);
+  Int8Finish f = Int8FinishOf(all, clamp, column, n);
   f.sums = sums;
   f.sums_stride = sums_stride;
   f.rows = rows;
-  PointAt(all, row, column, &f);
+  PointInt8Finish(all, row, column, &f);
   if (!clamp.needs_rest) {
     kernels.finish(f);
     return;
@@ -283,14 +277,14 @@ void Int8Product::Panel(const Part& part, int64_t group, int64_t p, int64_t coun
   const bool to_results = kernels_->in_steps != nullptr && !part.o.a_signed && !part.clamp.needs_rest &&
                           kernels_->in_steps(part.o.finish) && step == 1;
   if (to_results) {
-    Int8Finish f = ColumnsOf(part.o.finish, part.clamp, channel, n);
+    Int8Finish f = Int8FinishOf(part.o.finish, part.clamp, channel, n);
     t.tiles = 1;
     t.sums = sums[0];
     for (int64_t i = 0; i < count; ++i) {
       bind(0, refs[i]);
       t.rows = refs[i].count;
       if (refs[i].y_row >= 0) {
-        PointAt(part.o.finish, refs[i].y_row, channel, &f);
+        PointInt8Finish(part.o.finish, refs[i].y_row, channel, &f);
         kernels_->to_results[panels.vectors(p)](t, f);
       } else {
         kernel(t);

@@ -95,6 +95,11 @@ struct Int8Operands {
   Activation activation;  ///< replaces finish.lo and hi
 };
 
+/// What of `all` goes by column, for columns [column, column + n) of Y, and the clamp.
+Int8Finish Int8FinishOf(const Int8Finish& all, const Clamp& clamp, int64_t column, int64_t n);
+/// Y and the residual at an element.
+void PointInt8Finish(const Int8Finish& all, int64_t row, int64_t column, Int8Finish* f);
+
 /// rows x n sums, of rows [row, row + rows) and columns [column, column + n) of Y, become results. `all` is for the whole of Y.
 void FinishInt8(const Int8Kernels& kernels, const MicroKernels& floats, const Int8Finish& all, const Clamp& clamp, int64_t row,
                 int64_t rows, int64_t column, int64_t n, int32_t* sums, int64_t sums_stride);

@@ -211,13 +211,7 @@ inline __m512i Steps(const Int8Finish& f, const Columns& k, int64_t r, int64_t c
   return _mm512_cvtps_epi32(_mm512_min_ps(v, _mm512_set1_ps(1e6F)));
 }
 
-// An activation's bound as a byte of y.
-inline __m512i Bound(const Int8Finish& f, bool is_signed, float v) {
-  const float least = is_signed ? -128 : 0;
-  v = v + static_cast<float>(f.y_zero);   // rounded below: the zero point is whole
-  v = v < least ? least : v > least + 255 ? least + 255 : v;
-  return _mm512_set1_epi8(static_cast<char>(_mm_cvtss_si32(_mm_set_ss(v - static_cast<float>(f.y_zero))) + f.y_zero));
-}
+#include "kernels/gemm/int8_bound.inl"
 
 template <bool kSigned, bool kGrid, int kResidual>
 void FinishBytes(const Int8Finish& f) {

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "kernels/gemm/int8_tile.h"
+
 namespace tenon::kernels::quantize {
 
 inline constexpr int kDepthwiseLanes = 16;   ///< channels are padded to a multiple of this
@@ -45,10 +47,13 @@ inline constexpr int kColumnsBlock = 64;   ///< channels of a block; absent ones
 
 /// What serves windows of `columns` (3 or 5), taken `stride` (1 or 2) columns apart; nullptr for others.
 using ColumnsFunction = void (*)(const DepthwiseColumns&);
+/// The same down to bytes, for what Int8Kernels::in_steps allows, without grid and residual; leaves sums alone.
+using ColumnsToBytes = void (*)(const DepthwiseColumns&, const gemm::Int8Finish&);
 
 void DepthwiseInt8Portable(const DepthwiseStrip& s);
 #if defined(__x86_64__)
 ColumnsFunction ColumnsInt8Avx512Vnni(int64_t columns, int64_t stride);
+ColumnsToBytes ColumnsToBytesAvx512Vnni(int64_t columns, int64_t stride);
 void DepthwiseInt8Avx2(const DepthwiseStrip& s);
 void DepthwiseInt8Avx512Vnni(const DepthwiseStrip& s);
 #endif

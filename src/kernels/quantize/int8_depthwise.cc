@@ -36,6 +36,14 @@ ColumnsFunction SelectColumns(hw::IsaMask isa, int64_t columns, int64_t stride) 
   return nullptr;
 }
 
+ColumnsToBytes SelectToBytes(hw::IsaMask isa, int64_t columns, int64_t stride) {
+#if defined(__x86_64__)
+  if (hw::Covers(isa, hw::kAvx2 | hw::kAvx512 | hw::kAvx512Vnni)) return ColumnsToBytesAvx512Vnni(columns, stride);
+#endif
+  (void)isa, (void)columns, (void)stride;
+  return nullptr;
+}
+
 struct State final : ShapeState {
   conv::Geometry g;
   conv::Plane plane;   // with the picture as its input
@@ -152,7 +160,12 @@ class Int8Depthwise final : public Kernel {
     o.finish.hi = clamp.hi;
     const int64_t lines = p.n * p.out[0] * p.out[1];
     const int64_t work = std::max<int64_t>(1, p.out[2] * channels_ * taps_);
+    const bool at_once = to_bytes_ != nullptr && !o.a_signed && !clamp.needs_rest && kernels_.in_steps != nullptr &&
+                         kernels_.in_steps(o.finish) && !o.finish.through_grid && o.finish.residual == nullptr;
+    const gemm::Int8Finish finish = gemm::Int8FinishOf(o.finish, clamp, 0, channels_);
     args.team.ParallelFor(lines, std::max<int64_t>(1, kLineWork / work), [&](int64_t begin, int64_t end, int) {
+      for (int64_t line = begin; at_once && line < end; ++line) LineToBytes(s, x, finish, line);
+      if (at_once) return;
       for (int64_t c = 0; c < channels_; c += kBlock) {
         for (int64_t line = begin; line < end; ++line) Line(s, x, o, clamp, line, c);
       }
@@ -174,6 +187,7 @@ class Int8Depthwise final : public Kernel {
     if (params_.dilation(1) != 1) return;
     columns_ = SelectColumns(isa_, columns, stride);
     if (columns_ == nullptr) return;
+    to_bytes_ = SelectToBytes(isa_, columns, stride);
     rows_ = rows;
     block_bytes_ = (rows + 3) / 4 * columns * 4 * kColumnsBlock;
     quads_.assign(static_cast<size_t>((channels_ + kColumnsBlock - 1) / kColumnsBlock * block_bytes_), 0);
@@ -189,11 +203,38 @@ class Int8Depthwise final : public Kernel {
     }
   }
 
+  // What lies under the first window of a line.
+  const uint8_t* FirstOf(const State& s, const uint8_t* x, int64_t line) const {
+    const conv::Plane& p = s.plane;
+    const int64_t h = line % p.out[1], d = line / p.out[1] % p.out[0], n = line / (p.out[1] * p.out[0]);
+    return x + ((n * p.in[0] + d * p.stride[0]) * p.in[1] + h * p.stride[1]) * p.in[2] * p.c;
+  }
+
+  // Of channels from c on; x, pixels and sums are left.
+  DepthwiseColumns ColumnsFrom(const conv::Plane& p, int64_t c, int64_t channels) const {
+    DepthwiseColumns columns{};
+    columns.pixel_step = p.stride[2] * p.c;
+    columns.row_step = p.dilation[1] * p.in[2] * p.c;
+    columns.column_step = p.c;
+    columns.rows = static_cast<int>(rows_);
+    columns.w = quads_.data() + c / kColumnsBlock * block_bytes_;
+    columns.channels = channels;
+    return columns;
+  }
+
+  void LineToBytes(const State& s, const uint8_t* x, const gemm::Int8Finish& finish, int64_t line) const {
+    DepthwiseColumns columns = ColumnsFrom(s.plane, 0, channels_);
+    columns.x = FirstOf(s, x, line);
+    columns.pixels = s.plane.out[2];
+    gemm::Int8Finish f = finish;
+    gemm::PointInt8Finish(finish, line * s.plane.out[2], 0, &f);
+    to_bytes_(columns, f);
+  }
+
   void Line(const State& s, const uint8_t* x, const gemm::Int8Operands& o, const gemm::Clamp& clamp, int64_t line,
             int64_t c) const {
     alignas(64) int32_t sums[kStrip * kBlock];
     const conv::Plane& p = s.plane;
-    const int64_t h = line % p.out[1], d = line / p.out[1] % p.out[0], n = line / (p.out[1] * p.out[0]);
     DepthwiseStrip strip{};
     strip.is_signed = o.a_signed;
     strip.pixel_step = p.stride[2] * p.c;
@@ -204,16 +245,10 @@ class Int8Depthwise final : public Kernel {
     strip.channels = std::min(kBlock, channels_ - c);
     strip.sums = sums;
     strip.sums_step = kBlock;
-    DepthwiseColumns columns{};
-    columns.pixel_step = strip.pixel_step;
-    columns.row_step = p.dilation[1] * p.in[2] * p.c;
-    columns.column_step = p.c;
-    columns.rows = static_cast<int>(rows_);
-    columns.w = quads_.data() + c / kColumnsBlock * block_bytes_;
-    columns.channels = strip.channels;
+    DepthwiseColumns columns = ColumnsFrom(p, c, strip.channels);
     columns.sums = sums;
     columns.sums_step = kBlock;
-    const uint8_t* first = x + ((n * p.in[0] + d * p.stride[0]) * p.in[1] + h * p.stride[1]) * p.in[2] * p.c + c;
+    const uint8_t* first = FirstOf(s, x, line) + c;
     for (int64_t w = 0; w < p.out[2]; w += kStrip) {
       strip.x = columns.x = first + w * strip.pixel_step;
       strip.pixels = columns.pixels = std::min(kStrip, p.out[2] - w);
@@ -235,7 +270,8 @@ class Int8Depthwise final : public Kernel {
   const gemm::MicroKernels& floats_;
   int64_t channels_ = 0, taps_ = 0;
   std::vector<int32_t> packed_;
-  ColumnsFunction columns_ = nullptr;   // serves unsigned x with quads_
+  ColumnsFunction columns_ = nullptr;   // serves unsigned x with quads_, and so does the next
+  ColumnsToBytes to_bytes_ = nullptr;
   std::vector<int8_t> quads_;
   int64_t rows_ = 0, block_bytes_ = 0;   // of a window; of the quads of a channel block
   std::vector<int32_t> sums_;   // of each channel's weights less their zero point
