@@ -10,6 +10,8 @@ namespace {
 
 constexpr int64_t kThreadWork = 512 * 1024;   // multiply-adds worth another thread
 constexpr int64_t kMaxBlock = 256;
+// Of a panel that stays in the L1 cache while tiles pass over it, sums that wait for the next part, and the B for which it pays.
+constexpr int64_t kPartBytes = 16 * 1024, kWaitingSums = 16 * 1024, kLargeB = 512 * 1024;
 // Of A that a block of rows may hold: beside a small B in the L1 cache half of the time, else in L2 (see BlockFloats).
 constexpr int64_t kSmallB = 128 * 1024, kSmallBlock = 96 * 1024, kBlock = 512 * 1024;
 
@@ -232,7 +234,7 @@ void Int8Product::FinishTile(const Part& part, const TileRef& ref, int64_t chann
     const int64_t column = (ref.row + r) % walk_.pitch;
     const int64_t run = std::min(ref.count - r, walk_.pitch - column);
     const int64_t rows = std::min(run, walk_.valid - column);
-    all.row_sums = row_sums + r;
+    all.row_sums = row_sums != nullptr ? row_sums + r : nullptr;
     if (rows > 0) {
       FinishInt8(*kernels_, *floats_, all, part.clamp, plane_first + line * walk_.valid + column, rows, channel, n,
                  sums + r * columns, columns);
@@ -274,25 +276,6 @@ void Int8Product::Panel(const Part& part, int64_t group, int64_t p, int64_t coun
     }
   };
   const int64_t step = kernels_->max_tiles;
-  const bool to_results = kernels_->in_steps != nullptr && !part.o.a_signed && !part.clamp.needs_rest &&
-                          kernels_->in_steps(part.o.finish) && step == 1;
-  if (to_results) {
-    Int8Finish f = Int8FinishOf(part.o.finish, part.clamp, channel, n);
-    t.tiles = 1;
-    t.sums = sums[0];
-    for (int64_t i = 0; i < count; ++i) {
-      bind(0, refs[i]);
-      t.rows = refs[i].count;
-      if (refs[i].y_row >= 0) {
-        PointInt8Finish(part.o.finish, refs[i].y_row, channel, &f);
-        kernels_->to_results[panels.vectors(p)](t, f);
-      } else {
-        kernel(t);
-        finish(i, 1, sums[0]);
-      }
-    }
-    return;
-  }
   for (int64_t i = 0; i < count; i += step) {
     t.tiles = static_cast<int>(std::min(step, count - i));
     for (int64_t j = 0; j < t.tiles; ++j) bind(j, refs[i + j]);
@@ -305,16 +288,89 @@ void Int8Product::Panel(const Part& part, int64_t group, int64_t p, int64_t coun
   finish(last, count - last, sums[last / step % 2]);
 }
 
+// The part of a panel that tiles pass over before the next: some taps, or some of the depth of one.
+struct Int8Product::Depths {
+  int64_t tap, taps, first, depth;
+};
+
+// As many whole taps as `most` bytes of depth allow, or up to `most` of one tap; taps 0 at the end.
+Int8Product::Depths Int8Product::NextDepths(const Int8Packed& packed, int64_t most, const Depths& before) {
+  const int64_t stored = packed.stored_depth();
+  int64_t tap = before.tap, first = before.first + before.depth;
+  if (before.taps > 1 || first >= packed.depth()) {
+    tap += before.taps;
+    first = 0;
+  }
+  if (tap >= packed.taps()) return {tap, 0, 0, 0};
+  if (stored <= most) return {tap, std::min(packed.taps() - tap, most / stored), 0, packed.depth()};
+  return {tap, 1, first, std::min(most, packed.depth() - first)};
+}
+
+// Tiles whose sums become results in registers. Where a panel is long, all tiles pass over a part of it before the next, so that
+// it is in the L1 cache, and fetch the next part meanwhile; their sums wait in between.
+void Int8Product::PanelToResults(const Part& part, int64_t group, int64_t p, int64_t count, const TileRef* refs) const {
+  const Int8Packed& packed = part.packed;
+  const Int8Panels panels(*kernels_, packed.n());
+  const int64_t column = panels.first_vector(p) * kernels_->lanes;
+  const int64_t columns = panels.vectors(p) * kernels_->lanes;
+  const int64_t n = std::min(columns, packed.n() - column);
+  const int64_t channel = group * packed.n() + column;
+  const int64_t all = packed.taps() * packed.stored_depth();
+  const int8_t* b = packed.data() + group * packed.group_bytes() + column * all;
+  alignas(64) int32_t sums[kWaitingSums];
+  const int64_t tile_sums = height_ * columns;
+  const bool cut = count > 1 && packed.group_bytes() > kLargeB && all * columns >= 2 * kPartBytes;
+  const int64_t most = cut ? kPartBytes / columns / 4 * 4 : all;
+  const int64_t together = cut ? std::min(count, kWaitingSums / tile_sums) : count;
+  Int8Finish f = Int8FinishOf(part.o.finish, part.clamp, channel, n);
+  Int8Tile t{};
+  t.columns = static_cast<int>(columns);
+  t.tiles = 1;
+  for (int64_t begin = 0; begin < count; begin += together) {
+    const int64_t end = std::min(count, begin + together);
+    for (Depths d = NextDepths(packed, most, {0, 0, 0, 0}); d.taps > 0;) {
+      const Depths next = NextDepths(packed, most, d);
+      t.taps = d.taps;
+      t.depth = d.depth;
+      t.b = b + (d.tap * packed.stored_depth() + d.first) * columns;
+      if (cut) t.ahead_lines = kPartBytes / 64 / (end - begin) + 1;
+      for (int64_t i = begin; i < end; ++i) {
+        const TileRef& ref = refs[i];
+        t.a[0] = ref.a + d.first;
+        t.a_stride[0] = ref.copied ? all : walk_.row_stride;
+        t.tap_offsets[0] = (ref.copied ? copy_offsets_.data() : tap_offsets_.data()) + d.tap;
+        t.rows = ref.count;
+        t.sums = sums + (cut ? (i - begin) * tile_sums : 0);
+        t.ahead = t.b + kPartBytes + (i - begin) * t.ahead_lines * 64;
+        if (next.taps == 0 && ref.y_row >= 0) {
+          PointInt8Finish(part.o.finish, ref.y_row, channel, &f);
+          kernels_->to_results[panels.vectors(p)](t, f);
+        } else {
+          kernels_->tile[0][panels.vectors(p)](t);
+          if (next.taps == 0) FinishTile(part, ref, channel, n, columns, t.sums, nullptr);
+        }
+      }
+      t.accumulate = true;
+      d = next;
+    }
+    t.accumulate = false;
+  }
+}
+
 void Int8Product::RunTiles(const Part& part, std::byte* scratch) const {
   if (part.t0 >= part.t1 || part.p0 >= part.p1) return;
   auto* refs = reinterpret_cast<TileRef*>(scratch);
   auto* copies = reinterpret_cast<uint8_t*>(scratch) + RoundUp(block_ * static_cast<int64_t>(sizeof(TileRef)), 64);
+  const bool to_results =
+      kernels_->in_steps != nullptr && !part.o.a_signed && !part.clamp.needs_rest && kernels_->in_steps(part.o.finish);
   if (kernels_->begin != nullptr) kernels_->begin(static_cast<int>(height_));
   for (int64_t first = part.t0; first < part.t1; first += block_) {
     const int64_t count = std::min(block_, part.t1 - first);
     for (int64_t g = 0; g < part.packed.groups(); ++g) {
       Prepare(part, g, first, count, refs, copies);
-      for (int64_t p = part.p0; p < part.p1; ++p) Panel(part, g, p, count, refs);
+      for (int64_t p = part.p0; p < part.p1; ++p) {
+        to_results ? PanelToResults(part, g, p, count, refs) : Panel(part, g, p, count, refs);
+      }
     }
   }
   if (kernels_->end != nullptr) kernels_->end();

@@ -118,9 +118,12 @@ class Int8Product {
  private:
   struct TileRef;
   struct Part;
+  struct Depths;
+  static Depths NextDepths(const Int8Packed& packed, int64_t most, const Depths& before);
   void RunTiles(const Part& part, std::byte* scratch) const;
   void Prepare(const Part& part, int64_t group, int64_t first, int64_t count, TileRef* refs, uint8_t* copies) const;
   void Panel(const Part& part, int64_t group, int64_t p, int64_t count, const TileRef* refs) const;
+  void PanelToResults(const Part& part, int64_t group, int64_t p, int64_t count, const TileRef* refs) const;
   void FinishTile(const Part& part, const TileRef& ref, int64_t channel, int64_t n, int64_t columns, int32_t* sums,
                   const int32_t* row_sums) const;
   int64_t TilesOfPlane() const;

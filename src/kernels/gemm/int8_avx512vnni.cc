@@ -13,6 +13,7 @@ namespace {
 
 template <bool kSigned, int kVectors, int kRows>
 [[gnu::always_inline]] inline void Multiply(const Int8Tile& t, __m512i (&acc)[kRows][kVectors]) {
+  for (int64_t i = 0; i < t.ahead_lines; ++i) _mm_prefetch(reinterpret_cast<const char*>(t.ahead + i * 64), _MM_HINT_T1);
   const __m512i flip = _mm512_set1_epi8(-128);
   const int8_t* b = t.b;
   const int64_t stride = t.a_stride[0];
@@ -41,7 +42,9 @@ void Product(const Int8Tile& t) {
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) acc[r][v] = _mm512_setzero_si512();
+    for (int v = 0; v < kVectors; ++v) {
+      acc[r][v] = t.accumulate ? _mm512_loadu_si512(t.sums + (r * kVectors + v) * 16) : _mm512_setzero_si512();
+    }
   }
   Multiply<kSigned>(t, acc);
 #pragma GCC unroll 16
@@ -344,6 +347,11 @@ void ProductToBytes(const Int8Tile& t, const Int8Finish& f) {
   TENON_EACH_COLUMN {
     const __m512i offset = _mm512_maskz_loadu_epi32(c + 1 < kVectors ? static_cast<__mmask16>(0xFFFF) : last, f.offset + c * 16);
     TENON_EACH_ROW acc[r][c] = offset;
+  }
+  if (t.accumulate) {
+    TENON_EACH_ROW {
+      TENON_EACH_COLUMN acc[r][c] = _mm512_add_epi32(acc[r][c], _mm512_loadu_si512(t.sums + (r * kVectors + c) * 16));
+    }
   }
   Multiply<false>(t, acc);
   // GCC 12 would store copies of the sums in the loop above, for what follows.

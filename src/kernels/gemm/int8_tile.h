@@ -25,6 +25,9 @@ struct Int8Tile {
   int tiles;                  ///< 1 or the kernels' max_tiles
   int rows;                   ///< of each tile
   int32_t* sums;              ///< [tiles][kInt8MaxRows][columns]
+  bool accumulate;            ///< start from sums; only where there is to_results
+  const int8_t* ahead;        ///< what will be read next: brought nearer, `ahead_lines` cache lines in all
+  int64_t ahead_lines;
 };
 
 /// What residuals and results are.

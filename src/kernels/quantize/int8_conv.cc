@@ -143,7 +143,7 @@ class Int8Conv final : public Kernel {
     const int64_t channels = p.oc;
     const int64_t input = p.n * p.in_pixels() * p.c;
     s->product = gemm::Int8Product(kernels_, isa_, packed_, s->walk, s->walk.copies ? std::vector<int64_t>{0} : s->offsets,
-                                   s->walk.copies ? p.n * p.out_pixels() * packed_.depth() : input, threads_);
+                                   s->walk.copies ? p.n * p.out_pixels() * packed_.taps() * packed_.depth() : input, threads_);
     if (s->copied) s->picture_bytes = static_cast<size_t>(RoundUp(input + s->product.reach() + 64, 64));
     const int64_t size = DTypeBits(out[0].dtype) / 8;
     s->turn_out = !params_.nhwc && channels != 1 && p.out_pixels() != 1;
@@ -178,7 +178,7 @@ class Int8Conv final : public Kernel {
       o.a_end = picture + s.picture_bytes;
     }
     o.group_step = s.plane.icg();
-    const Windows windows(s, packed_.stored_depth());
+    const Windows windows(s, packed_.taps() * packed_.stored_depth());
     o.gather = &windows;
     void* y_at = args.out[0].data;
     const void* residual_at = terms.residual_view.data;
@@ -218,7 +218,8 @@ class Int8Conv final : public Kernel {
     }
   }
 
-  // Rows of A: whole pictures, pictures with the columns that padding added (computed and dropped), lines, or windows laid out.
+  // Rows of A: whole pictures, pictures with the columns that padding added (computed and dropped), lines, or windows laid out:
+  // where they must be, and where the tiles of the others would be more by a tenth.
   void MakeWalk(State* s) const {
     const Plane& p = s->plane;
     gemm::Int8Walk& walk = s->walk;
@@ -237,7 +238,14 @@ class Int8Conv final : public Kernel {
     }
     const int64_t joined = (p.out[1] - 1) * p.in[2] + p.out[2];
     const int64_t by_line = p.out[1] * tiles(p.out[2]);
-    if (p.stride[1] == 1 && p.stride[2] == 1 && tiles(joined) < by_line) {
+    const bool may_join = p.stride[1] == 1 && p.stride[2] == 1;
+    const int64_t tiled = p.n * p.out[0] * (may_join ? std::min(tiles(joined), by_line) : by_line);
+    if (kernels_.begin == nullptr && s->run == packed_.stored_depth() && tiles(all) * 11 < tiled * 10) {
+      walk.copies = true;
+      walk.rows = walk.pitch = walk.valid = all;
+      return;
+    }
+    if (may_join && tiles(joined) < by_line) {
       walk.planes = p.n * p.out[0];
       walk.rows = joined;
       walk.pitch = p.in[2];
