@@ -6,6 +6,7 @@
 
 #include "kernels/element.h"
 #include "kernels/kernel_util.h"
+#include "kernels/movement/element.h"
 #include "kernels/through_f32.h"
 
 namespace tenon::kernels::resize {
@@ -29,13 +30,6 @@ Refusal CanCrop(const Problem& p) {
   return DTypeBits(p.in[0].dtype) >= 8 ? nullptr : kRefuseDType;
 }
 
-// x as [count] planes of [height][width][inner], of which the fast rows resize height and width.
-struct Planes {
-  int64_t count = 0, inner = 1;
-  const AxisTable* height = nullptr;
-  const AxisTable* width = nullptr;
-};
-
 // With null `inner`: the reference. Tables are made in Configure when roi, scales and sizes are constants.
 class ResizeKernel final : public Kernel {
  public:
@@ -44,13 +38,8 @@ class ResizeKernel final : public Kernel {
 
   Result<Configured> Configure(std::span<const View> in, std::span<const View> out) const override {
     Configured c;
-    for (size_t i = 1; i < in.size(); ++i) {
-      const bool used = i > 1 || params_.transform == Transform::kTfCropAndResize;
-      if (used && in[i].present() && in[i].num_elements() > 0 && in[i].data == nullptr) return c;
-    }
-    if (out[0].shape.rank() != in[0].shape.rank()) return c;
-    TENON_ASSIGN_OR_RETURN(const Shape shape, ResizedShape(params_, in));
-    TENON_ASSIGN_OR_RETURN(auto plan, MakePlan(params_, in, shape));
+    TENON_ASSIGN_OR_RETURN(auto plan, PlanAhead(params_, in, out[0].shape));
+    if (plan == nullptr) return c;
     c.scratch_bytes = ScratchFloats(in[0].shape, *plan) * sizeof(float);
     c.state = std::move(plan);
     return c;
@@ -71,41 +60,16 @@ class ResizeKernel final : public Kernel {
       scratch = static_cast<float*>(spare->data());
     }
     Planes p;
-    if (inner_ == nullptr || !Fits(args.in[0].shape, *plan, &p)) return RunResizeReference(params_, *plan, args, y);
+    if (inner_ == nullptr || !FitPlanes(args.in[0].shape, *plan, &p)) return RunResizeReference(params_, *plan, args, y);
     if (y.num_elements() == 0) return {};
     RunFast(p, args.in[0].Data<float>(), y.Data<float>(), scratch, args.team);
     return {};
   }
 
  private:
-  // Whether one axis or two neighbours change, whatever stands before and behind them.
-  bool Fits(const Shape& x, const Plan& plan, Planes* p) const {
-    if (plan.any_outside || x.rank() < 1) return false;
-    static const AxisTable kOne = [] {
-      AxisTable t;
-      t.in = t.out = 1;
-      return t;
-    }();
-    int first = x.rank() - 1, last = -1;
-    for (int i = 0; i < x.rank(); ++i) {
-      if (plan.axes[static_cast<size_t>(i)].identity) continue;
-      first = std::min(first, i);
-      last = i;
-    }
-    if (last > first + 1) return false;
-    // One axis alone is the height when something stands behind it: then whole rows are blended.
-    const bool row = first == x.rank() - 1;
-    const int w = row ? first : first + 1;
-    p->height = row ? &kOne : &plan.axes[static_cast<size_t>(first)];
-    p->width = &plan.axes[static_cast<size_t>(w)];
-    p->count = x.Product(0, first);
-    p->inner = x.Product(w + 1, x.rank());
-    return true;
-  }
-
   size_t ScratchFloats(const Shape& x, const Plan& plan) const {
     Planes p;
-    if (inner_ == nullptr || !Fits(x, plan, &p)) return 0;
+    if (inner_ == nullptr || !FitPlanes(x, plan, &p)) return 0;
     return static_cast<size_t>(threads_ * RowFloats(p));
   }
   static int64_t RowFloats(const Planes& p) { return (p.width->in * p.inner + 15) / 16 * 16; }
@@ -189,6 +153,77 @@ template <const ResizeInner* kInner>
 Result<std::unique_ptr<Kernel>> MakeFast(const Problem& problem) {
   return MakeWith(problem, kInner);
 }
+// Picks elements of any type where they lie.
+class NearestKernel final : public Kernel {
+ public:
+  explicit NearestKernel(ResizeParams params) : params_(std::move(params)) {}
+
+  Result<Configured> Configure(std::span<const View> in, std::span<const View> out) const override {
+    Configured c;
+    TENON_ASSIGN_OR_RETURN(c.state, PlanAhead(params_, in, out[0].shape));
+    return c;
+  }
+
+  Status Run(const RunArgs& args) const override {
+    TENON_ASSIGN_OR_RETURN(const Shape shape, ResizedShape(params_, args.in));
+    TENON_ASSIGN_OR_RETURN(const MutView y, TakeOutput(args, 0, shape));
+    const auto* plan = static_cast<const Plan*>(args.state);
+    std::unique_ptr<Plan> fresh;
+    if (plan == nullptr) {
+      TENON_ASSIGN_OR_RETURN(fresh, MakePlan(params_, args.in, shape));
+      plan = fresh.get();
+    }
+    Planes p;
+    if (!FitPlanes(args.in[0].shape, *plan, &p)) return RunResizeReference(params_, *plan, args, y);
+    if (y.num_elements() == 0) return {};
+    movement::DispatchSize(movement::ElementSize(y.dtype), [&](auto* tag) {
+      using T = std::remove_pointer_t<decltype(tag)>;
+      Pick(p, static_cast<const T*>(args.in[0].data), static_cast<T*>(y.data), args.team);
+    });
+    return {};
+  }
+
+ private:
+  template <typename T>
+  static void Pick(const Planes& p, const T* x, T* y, hw::Team& team) {
+    const AxisTable &h = *p.height, &w = *p.width;
+    const int64_t x_row = w.in * p.inner, y_row = w.out * p.inner;
+    team.ParallelFor(p.count * h.out, 1 + kGrain / y_row, [&](int64_t begin, int64_t end, int) {
+      for (int64_t r = begin; r < end; ++r) {
+        const auto o = static_cast<size_t>(r % h.out);
+        T* to = y + r * y_row;
+        if (!h.identity && r > begin && o > 0 && h.index[o] == h.index[o - 1]) {
+          std::copy(to - y_row, to, to);
+          continue;
+        }
+        const T* from = x + (r / h.out * h.in + (h.identity ? static_cast<int64_t>(o) : h.index[o])) * x_row;
+        if (w.identity) {
+          std::copy(from, from + x_row, to);
+        } else if (p.inner == 1) {
+          for (int64_t c = 0; c < w.out; ++c) to[c] = from[w.index[static_cast<size_t>(c)]];
+        } else {
+          for (int64_t c = 0; c < w.out; ++c) {
+            const T* pixel = from + w.index[static_cast<size_t>(c)] * p.inner;
+            std::copy(pixel, pixel + p.inner, to + c * p.inner);
+          }
+        }
+      }
+    });
+  }
+
+  ResizeParams params_;
+};
+
+// f32 has rows of its own.
+Refusal CanNearest(const Problem& p) {
+  const DType t = p.in[0].dtype;
+  return t != DType::kF32 && p.attrs.String("mode", "nearest") == "nearest" ? CanResize(p) : kRefuseDType;
+}
+Result<std::unique_ptr<Kernel>> MakeNearest(const Problem& problem) {
+  TENON_ASSIGN_OR_RETURN(ResizeParams params, ParseResize(problem.op, problem.attrs));
+  return std::unique_ptr<Kernel>(std::make_unique<NearestKernel>(std::move(params)));
+}
+
 Result<std::unique_ptr<Kernel>> MakeReference(const Problem& problem) {
   return MakeWith(problem, nullptr);
 }
@@ -205,6 +240,40 @@ constexpr GroupedRow kTable[] = {
 };
 
 }  // namespace
+
+Result<std::unique_ptr<Plan>> PlanAhead(const ResizeParams& params, std::span<const View> in, const Shape& out) {
+  for (size_t i = 1; i < in.size(); ++i) {
+    const bool used = i > 1 || params.transform == Transform::kTfCropAndResize;
+    if (used && in[i].present() && in[i].num_elements() > 0 && in[i].data == nullptr) return std::unique_ptr<Plan>();
+  }
+  if (out.rank() != in[0].shape.rank()) return std::unique_ptr<Plan>();
+  TENON_ASSIGN_OR_RETURN(const Shape shape, ResizedShape(params, in));
+  return MakePlan(params, in, shape);
+}
+
+bool FitPlanes(const Shape& x, const Plan& plan, Planes* p) {
+  if (plan.any_outside || x.rank() < 1) return false;
+  static const AxisTable kOne = [] {
+    AxisTable t;
+    t.in = t.out = 1;
+    return t;
+  }();
+  int first = x.rank() - 1, last = -1;
+  for (int i = 0; i < x.rank(); ++i) {
+    if (plan.axes[static_cast<size_t>(i)].identity) continue;
+    first = std::min(first, i);
+    last = i;
+  }
+  if (last > first + 1) return false;
+  // One axis alone is the height when something stands behind it: then whole rows are blended.
+  const bool row = first == x.rank() - 1;
+  const int w = row ? first : first + 1;
+  p->height = row ? &kOne : &plan.axes[static_cast<size_t>(first)];
+  p->width = &plan.axes[static_cast<size_t>(w)];
+  p->count = x.Product(0, first);
+  p->inner = x.Product(w + 1, x.rank());
+  return true;
+}
 
 std::span<const OpKernels> Operators() {
   static const std::vector<Row> resize = RowsOf(kTable, "Resize"), grid = RowsOf(kTable, "GridSample"),

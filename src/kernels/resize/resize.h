@@ -63,6 +63,18 @@ Status InferResize(const ShapeArgs& args);
 Result<Shape> ResizedShape(const ResizeParams& params, std::span<const View> in);
 Result<std::unique_ptr<Plan>> MakePlan(const ResizeParams& params, std::span<const View> in, const Shape& out);
 
+/// The plan, or null where the shape of the result or what it depends on is not known yet.
+Result<std::unique_ptr<Plan>> PlanAhead(const ResizeParams& params, std::span<const View> in, const Shape& out);
+
+/// x as [count] planes of [height][width][inner], of which height and width are resized.
+struct Planes {
+  int64_t count = 0, inner = 1;
+  const AxisTable* height = nullptr;
+  const AxisTable* width = nullptr;
+};
+/// False unless one axis or two neighbours change, whatever stands before and behind them. `p` points into `plan`.
+bool FitPlanes(const Shape& x, const Plan& plan, Planes* p);
+
 Status RunResizeReference(const ResizeParams& params, const Plan& plan, const RunArgs& args, const MutView& y);
 
 struct GridParams {

@@ -56,6 +56,26 @@ TEST(Resize, RowsMatchReference) {
   }
 }
 
+TEST(Resize, NearestMovesAnyType) {
+  for (DType type :
+       {DType::kBF16, DType::kF16, DType::kF64, DType::kU8, DType::kI64, DType::kBool, DType::kC128, DType::kString}) {
+    for (const auto& [h, w] : {std::pair{2.0f, 2.0f}, {4.0f, 1.0f}, {1.0f, 2.5f}, {0.5f, 0.4f}}) {
+      for (bool last : {false, true}) {
+        Tensor x = *Tensor::Zeros(type, last ? Shape{2, 7, 19, 5} : Shape{2, 3, 7, 19});
+        for (int64_t i = 0; i < x.shape().num_elements(); ++i) {
+          if (type == DType::kString) {
+            x.MutableData<std::string>()[i] = std::to_string(i);
+          } else {
+            x.MutableData<uint8_t>()[i * (DTypeBits(type) / 8)] = static_cast<uint8_t>(type == DType::kBool ? i % 2 : i % 251);
+          }
+        }
+        const Tensor scales = last ? F({1, h, w, 1}) : F({1, 1, h, w});
+        EXPECT_GE(CheckRows("Resize", With("nearest"), {x, Tensor(), scales}, 1, 0, 0), 1) << DTypeName(type);
+      }
+    }
+  }
+}
+
 TEST(Resize, AntialiasAndSizes) {
   uint32_t seed = 300;
   for (const char* mode : {"linear", "cubic"}) {
