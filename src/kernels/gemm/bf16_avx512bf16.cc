@@ -134,6 +134,13 @@ template <int kRows>
 template <int kRows>
 void RowsFinish(const Bf16Tile& t, const Bf16Finish& f) {
   Sums<kRows, Columns::k32> s;
+  if (t.blocks == 1) {
+    // Little to compute for what is stored. The next tile writes below this one: its lines should be on their way then.
+    const int64_t row_bytes = f.c_stride * (f.c_f32 ? 4 : 2);
+    const char* below = static_cast<const char*>(f.c) + kRows * row_bytes;
+#pragma GCC unroll 12
+    for (int r = 0; r < kRows; ++r) __builtin_prefetch(below + r * row_bytes, 1);
+  }
   Multiply(t, s);
   const T alpha = Vec::Set(f.alpha);
   const T bias0 = f.bias != nullptr ? Vec::Load(f.bias) : Vec::Zero();
