@@ -2,7 +2,8 @@
 //
 // Kernel row kh brings input line h to output line h * stride - pad + kh * dilation, and kernel column kw brings its pixels to
 // every stride-th output pixel: each is a matrix product whose rows of C lie stride * oc apart, added to what is there. When the
-// kernel is as wide as the stride and nothing is cropped, all kernel columns are one product with kw * oc columns.
+// kernel is as wide as the stride and nothing is cropped, all kernel columns are one product with kw * oc columns; and where
+// that would be a few columns only, so are all kernel rows, whose columns then go to lines of outputs of their own.
 #include <algorithm>
 
 #include "base/dtype.h"
@@ -19,25 +20,29 @@ struct State final : ShapeState {
   Geometry g;
   Plane plane;
   bool merged = false;
+  bool thin = false;
   bool turn_in = false;
   bool turn_out = false;
   int64_t weight_floats = 0;
   int64_t bias_floats = 0;
   int64_t x_floats = 0;
   int64_t y_floats = 0;
+  int64_t line_floats = 0;   // of each thread, when thin
 };
 
 struct Operands {
   const float* x;
   const float* packed;
-  const float* bias;       // [oc], repeated kernel_w times when merged; never null
+  const float* bias;       // [oc], repeated for all columns when merged; never null
   const float* residual;
   float* y;
+  float* lines;
 };
 
 class Transposed final : public Kernel {
  public:
-  Transposed(Params params, const gemm::MicroKernels& kernels) : params_(std::move(params)), kernels_(kernels) {}
+  Transposed(Params params, const gemm::MicroKernels& kernels, int threads)
+      : params_(std::move(params)), kernels_(kernels), threads_(std::max(1, threads)) {}
 
   Status PackConstant(const View& w) {
     const Shape& s = w.shape;
@@ -46,7 +51,11 @@ class Transposed final : public Kernel {
     const int64_t taps = s.Product(2, s.rank());
     const int last = s.rank() - 3;
     can_merge_ = params_.group == 1 && kw > 1 && kw == params_.stride(last) && params_.dilation(last) == 1 && NothingCropped();
-    const int64_t floats = WeightFloats(can_merge_, s[0], s[1], taps, kw);
+    const int64_t kh = s.rank() == 4 ? s[2] : 1;
+    thin_ =
+        can_merge_ && s.rank() == 4 && kh == params_.stride(0) && params_.dilation(0) == 1 && kh * kw * s[1] <= kernels_.lanes;
+    const int64_t together = thin_ ? kh * kw : kw;
+    const int64_t floats = WeightFloats(can_merge_, s[0], s[1], taps, together);
     packed_ = Buffer::Allocate(static_cast<size_t>(floats) * sizeof(float));
     if (packed_ == nullptr) return ResourceLimit("no memory for {} packed weights", floats);
     auto* to = static_cast<float*>(packed_->data());
@@ -54,17 +63,18 @@ class Transposed final : public Kernel {
       PackTaps(w.Data<float>(), s[0], s[1], taps, to);
       return Status::Ok();
     }
-    std::vector<float> merged(static_cast<size_t>(s[0] * kw * s[1]));
-    for (int64_t t = 0; t < taps / kw; ++t) {
+    std::vector<float> merged(static_cast<size_t>(s[0] * together * s[1]));
+    for (int64_t t = 0; t < taps / together; ++t) {
       for (int64_t c = 0; c < s[0]; ++c) {
-        for (int64_t k = 0; k < kw; ++k) {
+        for (int64_t k = 0; k < together; ++k) {
           for (int64_t o = 0; o < s[1]; ++o) {
-            merged[static_cast<size_t>((c * kw + k) * s[1] + o)] = w.Data<float>()[(c * s[1] + o) * taps + t * kw + k];
+            merged[static_cast<size_t>((c * together + k) * s[1] + o)] =
+                w.Data<float>()[(c * s[1] + o) * taps + t * together + k];
           }
         }
       }
-      gemm::Pack(kernels_, merged.data(), s[0], kw * s[1], kw * s[1], 1, 1,
-                 to + t * gemm::PackedFloats(kernels_, s[0], kw * s[1]));
+      gemm::Pack(kernels_, merged.data(), s[0], together * s[1], together * s[1], 1, 1,
+                 to + t * gemm::PackedFloats(kernels_, s[0], together * s[1]));
     }
     return Status::Ok();
   }
@@ -85,9 +95,11 @@ class Transposed final : public Kernel {
       if (s->turn_in) s->x_floats = gemm::AlignFloats(s->g.c * s->g.in_pixels());
       if (s->turn_out) s->y_floats = gemm::AlignFloats(s->g.oc * s->g.out_pixels());
     }
-    s->bias_floats = gemm::AlignFloats(p.oc * (s->merged ? p.kernel[2] : 1));
+    s->thin = thin_;
+    s->bias_floats = gemm::AlignFloats(p.oc * Together(p));
+    if (s->thin) s->line_floats = gemm::AlignFloats(p.in[2] * p.oc * Together(p));
     if (packed_ == nullptr) s->weight_floats = gemm::AlignFloats(WeightFloats(false, p.c, p.ocg(), p.taps(), p.kernel[2]));
-    const int64_t floats = s->weight_floats + s->bias_floats + s->x_floats + s->y_floats;
+    const int64_t floats = s->weight_floats + s->bias_floats + s->x_floats + s->y_floats + threads_ * s->line_floats;
     return Configured{std::move(s), static_cast<size_t>(floats) * sizeof(float)};
   }
 
@@ -99,12 +111,13 @@ class Transposed final : public Kernel {
     float* x = bias + s.bias_floats;
     float* y = x + s.x_floats;
     if (packed_ == nullptr) PackTaps(args.in[1].Data<float>(), s.g.c, s.g.ocg(), s.g.taps(), weights);
-    for (int64_t i = 0; i < (s.merged ? s.plane.kernel[2] : 1); ++i) {
+    for (int64_t i = 0; i < Together(s.plane); ++i) {
       for (int64_t o = 0; o < s.g.oc; ++o) bias[i * s.g.oc + o] = args.Has(2) ? args.in[2].Data<float>()[o] : 0;
     }
     Operands o{};
     o.packed = packed_ != nullptr ? static_cast<const float*>(packed_->data()) : weights;
     o.bias = bias;
+    o.lines = y + s.y_floats;
     const int64_t x_image = s.g.c * s.g.in_pixels();
     const int64_t y_image = s.g.oc * s.g.out_pixels();
     for (int64_t i = 0; i < (params_.nhwc ? 1 : s.g.n); ++i) {
@@ -123,7 +136,7 @@ class Transposed final : public Kernel {
           o.residual = y;
         }
       }
-      Lines(s, o, args.team);
+      s.thin ? ThinLines(s, o, args.team) : Lines(s, o, args.team);
       if (s.turn_out) Transpose(y, 1, s.g.out_pixels(), s.g.oc, final_y, args.team);
     }
     return Status::Ok();
@@ -158,6 +171,38 @@ class Transposed final : public Kernel {
         to += gemm::PackedFloats(kernels_, icg, ocg);
       }
     }
+  }
+
+  // Kernel positions of one product.
+  int64_t Together(const Plane& p) const { return thin_ ? p.kernel[1] * p.kernel[2] : can_merge_ ? p.kernel[2] : 1; }
+
+  // Each line of inputs in one product, whose columns are shared out to the lines of outputs.
+  void ThinLines(const State& s, const Operands& o, hw::Team& team) const {
+    const Plane& p = s.plane;
+    const int64_t lines = p.n * p.in[1];
+    const int64_t columns = Together(p) * p.oc, run = p.kernel[2] * p.oc, width = p.in[2] * run;
+    const int64_t work = std::max<int64_t>(1, p.in[2] * columns * p.c);
+    // Scratch was sized for the threads that make() was told of.
+    const int64_t grain = team.size() > threads_ ? lines : std::max<int64_t>(1, kLineWork / work);
+    team.ParallelFor(lines, grain, [&](int64_t begin, int64_t end, int thread) {
+      float* tmp = o.lines + thread * s.line_floats;
+      for (int64_t line = begin; line < end; ++line) {
+        gemm::Gemm g = Product(p.in[2], columns, p.c, o.x + line * p.in[2] * p.c, tmp, columns);
+        g.b = o.packed;
+        g.bias = o.bias;
+        gemm::Run(kernels_, g);
+        for (int64_t kh = 0; kh < p.kernel[1]; ++kh) {
+          const int64_t at = (line * p.kernel[1] + kh) * width;
+          float* y = o.y + at;
+          const float* residual = o.residual != nullptr ? o.residual + at : nullptr;   // may be y
+          for (int64_t w = 0; w < p.in[2]; ++w) {
+            const float* from = tmp + w * columns + kh * run;
+            for (int64_t i = 0; i < run; ++i) y[w * run + i] = residual != nullptr ? from[i] + residual[w * run + i] : from[i];
+          }
+          if (!params_.activation.is_identity()) kernels_.activate(params_.activation, y, 1, width, 0);
+        }
+      }
+    });
   }
 
   void Lines(const State& s, const Operands& o, hw::Team& team) const {
@@ -263,13 +308,15 @@ class Transposed final : public Kernel {
 
   Params params_;
   const gemm::MicroKernels& kernels_;
+  int threads_;
   bool can_merge_ = false;
+  bool thin_ = false;   // implies can_merge_
   std::shared_ptr<Buffer> packed_;
 };
 
 Result<std::unique_ptr<Kernel>> Make(const Problem& problem, hw::IsaMask isa) {
   TENON_ASSIGN_OR_RETURN(Params p, ParseParams(problem.op, problem.attrs));
-  auto kernel = std::make_unique<Transposed>(std::move(p), gemm::Select(isa));
+  auto kernel = std::make_unique<Transposed>(std::move(p), gemm::Select(isa), problem.threads);
   if (problem.IsConst(1)) TENON_RETURN_IF_ERROR(kernel->PackConstant(*problem.in[1].data));
   return std::unique_ptr<Kernel>(std::move(kernel));
 }
