@@ -163,8 +163,9 @@ class Int8Depthwise final : public Kernel {
     const bool at_once = to_bytes_ != nullptr && !o.a_signed && !clamp.needs_rest && kernels_.in_steps != nullptr &&
                          kernels_.in_steps(o.finish) && !o.finish.through_grid && o.finish.residual == nullptr;
     const gemm::Int8Finish finish = gemm::Int8FinishOf(o.finish, clamp, 0, channels_);
+    const Folded folded(finish, channels_, fold_);
     args.team.ParallelFor(lines, std::max<int64_t>(1, kLineWork / work), [&](int64_t begin, int64_t end, int) {
-      for (int64_t line = begin; at_once && line < end; ++line) LineToBytes(s, x, finish, line);
+      for (int64_t line = begin; at_once && line < end; ++line) LineToBytes(s, x, finish, folded, line);
       if (at_once) return;
       for (int64_t c = 0; c < channels_; c += kBlock) {
         for (int64_t line = begin; line < end; ++line) Line(s, x, o, clamp, line, c);
@@ -190,13 +191,18 @@ class Int8Depthwise final : public Kernel {
     to_bytes_ = SelectToBytes(isa_, columns, stride);
     rows_ = rows;
     block_bytes_ = (rows + 3) / 4 * columns * 4 * kColumnsBlock;
-    quads_.assign(static_cast<size_t>((channels_ + kColumnsBlock - 1) / kColumnsBlock * block_bytes_), 0);
-    for (int64_t c = 0; c < channels_; ++c) {
+    const int64_t blocks = (channels_ + kColumnsBlock - 1) / kColumnsBlock;
+    quads_.assign(static_cast<size_t>(blocks * block_bytes_), 0);
+    if (stride == 1 && channels_ == kColumnsBlock / 2) {
+      fold_ = 2;   // pairs of pixels lie two columns apart
+      pairs_to_bytes_ = SelectToBytes(isa_, columns, 2);
+    }
+    for (int64_t c = 0; c < channels_ * fold_; ++c) {
       const int64_t in_block = c % kColumnsBlock, lane = in_block / 16, quad = in_block / 4 % 4, i = in_block % 4;
       for (int64_t h = 0; h < rows; ++h) {
         for (int64_t w = 0; w < columns; ++w) {
           const int64_t at = ((h / 4 * columns + w) * 4 + quad) * kColumnsBlock + 16 * lane + 4 * i + h % 4;
-          const auto weight = static_cast<int16_t>(packed_[static_cast<size_t>((h * columns + w) * step + c)]);
+          const auto weight = static_cast<int16_t>(packed_[static_cast<size_t>((h * columns + w) * step + c % channels_)]);
           quads_[static_cast<size_t>(c / kColumnsBlock * block_bytes_ + at)] = static_cast<int8_t>(weight);
         }
       }
@@ -222,12 +228,47 @@ class Int8Depthwise final : public Kernel {
     return columns;
   }
 
-  void LineToBytes(const State& s, const uint8_t* x, const gemm::Int8Finish& finish, int64_t line) const {
-    DepthwiseColumns columns = ColumnsFrom(s.plane, 0, channels_);
+  // What becomes of sums, for pairs of neighbouring pixels that fill a block together.
+  struct Folded {
+    Folded(const gemm::Int8Finish& finish, int64_t channels, int64_t fold) : f(finish) {
+      if (fold == 1) return;
+      for (int64_t i = 0; i < kColumnsBlock; ++i) {
+        offset[i] = finish.offset[i % channels];
+        scale[i] = finish.scale[i % channels];
+        bias[i] = finish.bias != nullptr ? finish.bias[i % channels] : 0;
+      }
+      f.offset = offset;
+      f.scale = scale;
+      if (finish.bias != nullptr) f.bias = bias;
+      f.n = kColumnsBlock;
+      f.y_stride *= fold;
+    }
+    gemm::Int8Finish f;
+    int32_t offset[kColumnsBlock];
+    float scale[kColumnsBlock], bias[kColumnsBlock];
+  };
+
+  void LineToBytes(const State& s, const uint8_t* x, const gemm::Int8Finish& finish, const Folded& folded, int64_t line) const {
+    const conv::Plane& p = s.plane;
+    DepthwiseColumns columns = ColumnsFrom(p, 0, channels_);
     columns.x = FirstOf(s, x, line);
-    columns.pixels = s.plane.out[2];
+    const int64_t together = fold_ > 1 ? p.out[2] / fold_ : 0;
     gemm::Int8Finish f = finish;
-    gemm::PointInt8Finish(finish, line * s.plane.out[2], 0, &f);
+    gemm::PointInt8Finish(finish, line * p.out[2], 0, &f);
+    if (together > 0) {
+      DepthwiseColumns wide = columns;
+      wide.pixel_step *= fold_;
+      wide.channels = kColumnsBlock;
+      wide.pixels = together;
+      gemm::Int8Finish g = folded.f;
+      g.y = f.y;
+      pairs_to_bytes_(wide, g);
+    }
+    const int64_t done = together * fold_;
+    if (done == p.out[2]) return;
+    columns.x += done * columns.pixel_step;
+    columns.pixels = p.out[2] - done;
+    gemm::PointInt8Finish(finish, line * p.out[2] + done, 0, &f);
     to_bytes_(columns, f);
   }
 
@@ -271,9 +312,10 @@ class Int8Depthwise final : public Kernel {
   int64_t channels_ = 0, taps_ = 0;
   std::vector<int32_t> packed_;
   ColumnsFunction columns_ = nullptr;   // serves unsigned x with quads_, and so does the next
-  ColumnsToBytes to_bytes_ = nullptr;
+  ColumnsToBytes to_bytes_ = nullptr, pairs_to_bytes_ = nullptr;
   std::vector<int8_t> quads_;
   int64_t rows_ = 0, block_bytes_ = 0;   // of a window; of the quads of a channel block
+  int64_t fold_ = 1;   // pixels of a block: 2 where their channels fill it
   std::vector<int32_t> sums_;   // of each channel's weights less their zero point
 };
 
