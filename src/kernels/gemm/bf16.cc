@@ -8,12 +8,13 @@
 namespace tenon::kernels::gemm {
 namespace {
 
-// Rows of A that each panel of B passes over at a time. Where all of B stays in the L2 cache, few rows keep A in the L1 cache;
-// else as much of A as stays in the L2 cache.
+// Rows of A that each panel of B passes over at a time. Where all of B stays in the L2 cache, few rows leave room for it; else as
+// much of A as stays in the L2 cache.
 constexpr int64_t kBlockBytes = 512 * 1024;
 constexpr int64_t kMaxBlockRows = 512;
 constexpr int64_t kSmallB = 1024 * 1024;
-constexpr int64_t kSmallBlockRows = 64;
+constexpr int64_t kSmallBlockRows = 224;
+constexpr int64_t kSmallBlockRowsOfTiles = 64;  // where tiles are of whole rows
 // Blocks of depth of a panel that stay in the L1 cache while the tiles of a block of rows pass over them, the most rows of which
 // the sums are kept, and the cache lines of such a part.
 constexpr int64_t kCutBlocks = 8;
@@ -38,8 +39,12 @@ int64_t ElementBytes(const Bf16Kernels& kernels) {
   return kernels.a_f32 ? 4 : 2;
 }
 
+bool SmallB(int64_t k, int64_t n) {
+  return Padded(k) * n * 2 <= kSmallB;
+}
+
 int64_t BlockRows(const Bf16Kernels& kernels, int64_t k, int64_t n) {
-  if (Padded(k) * n * 2 <= kSmallB) return kSmallBlockRows;
+  if (SmallB(k, n)) return kernels.whole_rows ? kSmallBlockRowsOfTiles : kSmallBlockRows;
   const int64_t rows = kBlockBytes / (CopyStride(kernels, k) * ElementBytes(kernels));
   return std::clamp<int64_t>(rows / kBf16MaxRows * kBf16MaxRows, kBf16MaxRows, kMaxBlockRows);
 }
@@ -112,9 +117,10 @@ class Runner {
     return std::min(most, (rows + step - 1) / step * step);
   }
 
-  // Where each panel is long and many tiles pass over it.
+  // Where each panel is long and many tiles pass over it, unless it is small and the blocks of rows before left it in L2.
   bool CutsDepth(int64_t rows) const {
-    return kernels_.can_accumulate && rows > kernels_.max_rows && rows <= kCutRows && tile_.blocks >= 2 * kCutBlocks;
+    return kernels_.can_accumulate && rows > kernels_.max_rows && rows <= kCutRows && tile_.blocks >= 2 * kCutBlocks &&
+           (g_.m == rows || !SmallB(g_.k, g_.n));
   }
 
   // B and what goes by column.
@@ -132,7 +138,7 @@ class Runner {
     if (!kernels_.whole_rows) {
       const RowTiles tiles(rows, kernels_.max_rows);
       tile_.ahead = panel_ + kCutBlocks * kBf16Depth * kBf16Panel;
-      tile_.ahead_lines = tiles.count == 1 ? kPartLines / kCutBlocks : 0;   // what one tile reads comes from afar
+      tile_.ahead_lines = tiles.count == 1 ? kPartLines / kCutBlocks : 0;  // what one tile reads comes from afar
       for (int64_t i = 0; i < tiles.count; ++i) Tile(row, tiles.first(i), tiles.rows(i), 0);
       return;
     }
@@ -141,7 +147,7 @@ class Runner {
     const int64_t left = rows - r;
     if (left == 0) return;
     if (!direct_) {
-      Tile(row, r, left, 0);   // the copy has room for whole tiles
+      Tile(row, r, left, 0);  // the copy has room for whole tiles
     } else if (left <= 16 || g_.m < 32) {
       if (left > 16) Tile(row, r, 16, 0);
       const int64_t rest = left > 16 ? left - 16 : left;
