@@ -21,15 +21,24 @@ struct BytesForm {
   int64_t block_bytes() const { return 1024 + (halves ? 256 : 128) * (has_min ? 2 : 1); }
 };
 
-/// A row of X. Sums are over 16 elements with halves, else over 32.
+inline constexpr int64_t kBytesMaxRows = 8;  ///< of any table
+
+/// What elements of X at one depth have beyond their codes.
+struct Apart {
+  int32_t block, place;  ///< place: in the block
+  float rests[kBytesMaxRows];
+};
+
+/// Rows of X side by side, so that a tile reads one stream. A block is codes [rows][32], then scales [rows], then for each half
+/// (with one scale for 32: once) [rows] of: with minima scale * sum of codes + what stands out, else as int32 -zero * sum of
+/// codes.
 struct BytesX {
-  int8_t* codes;    ///< [blocks * 32]
-  float* scale;     ///< [blocks]
-  int32_t* start;   ///< -zero * sum of codes
-  float* shifts;    ///< scale * sum of codes + what stands out
-  int32_t* places;  ///< [blocks] of elements that stand out
-  float* rests;     ///< [blocks] beyond what their codes say
-  int64_t* apart;   ///< how many
+  uint8_t* data;
+  Apart* apart;
+  int64_t apart_count;
+  int64_t rows;  ///< 1 to max_rows
+
+  static int64_t BlockBytes(int64_t rows, const BytesForm& form) { return rows * (form.halves ? 44 : 40); }
 };
 
 /// An element stands out from its block when it is this many times the next largest.
@@ -39,17 +48,14 @@ struct BytesTile {
   const uint8_t* panel;
   const BytesForm* form;
   int64_t blocks;
-  const BytesX* x;  ///< [rows]
-  int64_t rows;  ///< 1 to max_rows
+  const BytesX* x;
   float* acc;  ///< [rows][32]
 };
 
-inline constexpr int64_t kBytesMaxRows = 12;
-
 struct BytesInner {
   int64_t max_rows;  ///< at most kBytesMaxRows
-  /// Fills `to` from x[0, k); blocks * 32 >= k.
-  void (*quantize)(const float* x, int64_t k, int64_t blocks, const BytesForm& form, const BytesX& to);
+  /// Fills `to` from x[r * k] for its rows; blocks * 32 >= k.
+  void (*quantize)(const float* x, int64_t k, int64_t blocks, const BytesForm& form, BytesX* to);
   /// One group of weights becomes half of a panel.
   void (*unpack)(const uint8_t* w, const Layout& layout, const BytesForm& form, int64_t blocks, int half, uint8_t* panel);
   void (*tile)(const BytesTile&);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <span>
 
 #include "kernels/block_matmul/block_matmul.h"
@@ -47,30 +48,38 @@ struct RowBytes {
   }
 };
 
-// Bytes of a row of BytesX, part by part.
-struct BytesRow {
-  int64_t scale, start, shifts, places, rests, apart, all;
-  BytesRow(int64_t blocks, bool halves) {
-    const int64_t sums = Align(blocks * (halves ? 8 : 4)), each = Align(blocks * 4);
-    scale = Align(blocks * 32), start = scale + each, shifts = start + sums, places = shifts + sums, rests = places + each;
-    apart = rests + each, all = apart + 64;
+// Rows side by side in scratch, with what they are made of behind them.
+struct ByteTile {
+  BytesX x;
+  int64_t first;   // row
+};
+
+// Bytes of a ByteTile, part by part.
+struct ByteTileBytes {
+  int64_t data, apart, all;
+  ByteTileBytes(int64_t blocks, int64_t rows, const BytesForm& form) {
+    data = Align(sizeof(ByteTile)), apart = data + Align(blocks * BytesX::BlockBytes(rows, form));
+    all = apart + Align(blocks * rows * static_cast<int64_t>(sizeof(Apart)));
   }
-  BytesX At(std::byte* p) const {
-    return {reinterpret_cast<int8_t*>(p),         reinterpret_cast<float*>(p + scale),    reinterpret_cast<int32_t*>(p + start),
-            reinterpret_cast<float*>(p + shifts), reinterpret_cast<int32_t*>(p + places), reinterpret_cast<float*>(p + rests),
-            reinterpret_cast<int64_t*>(p + apart)};
+  ByteTile* New(std::byte* p, int64_t first, int64_t rows) const {
+    return new (p) ByteTile{{reinterpret_cast<uint8_t*>(p + data), reinterpret_cast<Apart*>(p + apart), 0, rows}, first};
   }
 };
 
-// Rows in order of which only some are wanted as precisely as can be, and the stretches between them.
-struct Stretches {
-  int64_t precise[kFewRows], first[kFewRows + 1], rows[kFewRows + 1];
-  int64_t precise_count = 0, count = 0;
+struct Stretch {
+  int64_t first, rows;
+};
 
-  Stretches(std::span<const int32_t> wanted, int64_t m) {
+// Rows in order of which only some are wanted as precisely as can be, and the stretches between them, which are cut into tiles.
+struct Stretches {
+  int64_t precise[kFewRows];
+  Stretch between[kFewRows + 1];
+  int64_t precise_count = 0, count = 0, tiles = 0, max_rows;
+
+  Stretches(std::span<const int32_t> wanted, int64_t m, int64_t most) : max_rows(most) {
     int64_t at = 0;
     const auto add = [&](int64_t end) {
-      if (end > at) first[count] = at, rows[count] = end - at, ++count;
+      if (end > at) between[count++] = {at, end - at}, tiles += gemm::RowTiles(end - at, max_rows).count;
       at = end + 1;
     };
     std::copy(wanted.begin(), wanted.end(), precise);
@@ -78,6 +87,15 @@ struct Stretches {
     precise_count = std::unique(precise, precise + wanted.size()) - precise;
     for (int64_t i = 0; i < precise_count; ++i) add(precise[i]);
     add(m);
+  }
+
+  Stretch Tile(int64_t i) const {
+    const Stretch* s = between;
+    for (;; ++s) {
+      const gemm::RowTiles cut(s->rows, max_rows);
+      if (i < cut.count) return {s->first + cut.first(i), cut.rows(i)};
+      i -= cut.count;
+    }
   }
 };
 
@@ -138,7 +156,7 @@ class Packed final : public Kernel {
     const int64_t few = std::min(m, kFewRows) * RowBytes(blocks_).all;
     int64_t bytes = few;
     if (m > kFewRows && !exact_) bytes = ManyBytes(m);
-    if (m > kFewRows && !exact_ && bytes_ != nullptr) bytes = std::max(bytes, ByteRowsBytes(m) + few);
+    if (m > kFewRows && !exact_ && bytes_ != nullptr) bytes = std::max(bytes, BytesScratch(m) + few);
     c.scratch_bytes = static_cast<size_t>(bytes);
     return c;
   }
@@ -266,9 +284,13 @@ class Packed final : public Kernel {
     });
   }
 
-  // Of a panel and a tile, per thread.
-  int64_t OwnBytes() const { return blocks_ * form_.block_bytes() + bytes_->max_rows * 128; }
-  int64_t ByteRowsBytes(int64_t m) const { return m * BytesRow(blocks_, form_.halves).all + threads_ * Align(OwnBytes()); }
+  // Of a panel and the sums of two tiles, per thread.
+  int64_t OwnBytes() const { return blocks_ * form_.block_bytes() + bytes_->max_rows * 256; }
+  int64_t ByteTilesBytes(int64_t m) const {
+    const int64_t most = m / bytes_->max_rows + kFewRows + 1;   // each stretch may end with one that is not full
+    return most * ByteTileBytes(blocks_, bytes_->max_rows, form_).all;
+  }
+  int64_t BytesScratch(int64_t m) const { return ByteTilesBytes(m) + threads_ * Align(OwnBytes()); }
 
   // Whether nearly all of these rows only leave keys and values behind: the scores of a few are wanted, and those keep their
   // precision, in the step that this product belongs to.
@@ -281,35 +303,47 @@ class Packed final : public Kernel {
   }
 
   void Bytes(const Job& job, std::span<const int32_t> wanted, hw::Team& team) const {
-    const BytesRow row(blocks_, form_.halves);
+    const ByteTileBytes tile(blocks_, bytes_->max_rows, form_);
     const RowBytes precise_row(blocks_);
-    const Stretches rows(wanted, job.m);
-    std::byte* const precise_rows = job.scratch + ByteRowsBytes(job.m);
+    const Stretches rows(wanted, job.m, bytes_->max_rows);
+    std::byte* const precise_rows = job.scratch + BytesScratch(job.m);
     RowX precise[kFewRows];
     for (int64_t i = 0; i < rows.precise_count; ++i) precise[i] = precise_row.At(precise_rows + i * precise_row.all);
-    team.ParallelFor(job.m, std::max<int64_t>(1, 32768 / k_), [&](int64_t begin, int64_t end, int) {
-      for (int64_t r = begin; r < end; ++r)
-        bytes_->quantize(job.x + r * k_, k_, blocks_, form_, row.At(job.scratch + r * row.all));
-      for (int64_t i = 0; i < rows.precise_count; ++i) {
-        const int64_t r = rows.precise[i];
-        if (r >= begin && r < end) inner_.quantize(job.x + r * k_, k_, blocks_, precise[i]);
+    const int64_t grain = std::max<int64_t>(1, 32768 / (k_ * bytes_->max_rows));
+    team.ParallelFor(rows.tiles + rows.precise_count, grain, [&](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; ++i) {
+        if (const int64_t p = i - rows.tiles; p >= 0) {
+          inner_.quantize(job.x + rows.precise[p] * k_, k_, blocks_, precise[p]);
+          continue;
+        }
+        const Stretch s = rows.Tile(i);
+        bytes_->quantize(job.x + s.first * k_, k_, blocks_, form_, &tile.New(job.scratch + i * tile.all, s.first, s.rows)->x);
       }
     });
     const auto groups = static_cast<int64_t>(groups_.size());
     const int64_t panels = (groups + 1) / 2;
     // Scratch was sized for the threads that make() was told of.
-    const int64_t grain = team.size() > threads_ ? panels : 1;
-    team.ParallelFor(panels, grain, [&](int64_t begin, int64_t end, int thread) {
-      std::byte* own = job.scratch + job.m * row.all + thread * Align(OwnBytes());
-      auto* acc = reinterpret_cast<float*>(own);
-      auto* panel = reinterpret_cast<uint8_t*>(own + bytes_->max_rows * 128);
+    const int64_t panel_grain = team.size() > threads_ ? panels : 1;
+    team.ParallelFor(panels, panel_grain, [&](int64_t begin, int64_t end, int thread) {
+      std::byte* own = job.scratch + ByteTilesBytes(job.m) + thread * Align(OwnBytes());
+      float* const sums[] = {reinterpret_cast<float*>(own), reinterpret_cast<float*>(own) + bytes_->max_rows * 32};
+      auto* panel = reinterpret_cast<uint8_t*>(own + bytes_->max_rows * 256);
       for (int64_t i = 2 * begin; i < std::min(groups, 2 * end); i += 2) {
         const int64_t count = std::min<int64_t>(2, groups - i);
         for (int64_t half = 0; half < 2; ++half) {
           const Group& g = GroupAt(i + std::min(half, count - 1));
           bytes_->unpack(Data(g), g.layout, form_, blocks_, static_cast<int>(half), panel);
         }
-        for (int64_t s = 0; s < rows.count; ++s) Stretch(job, i, count, rows.first[s], rows.rows[s], panel, acc);
+        // A tile's sums are taken up after the next tile: the processor need not wait for them.
+        const ByteTile* before = nullptr;
+        for (int64_t t = 0; t < rows.tiles; ++t) {
+          const auto* x = reinterpret_cast<const ByteTile*>(job.scratch + t * tile.all);
+          bytes_->tile({panel, &form_, blocks_, &x->x, sums[t % 2]});
+          if (before != nullptr) FinishPair(job, i, count, before->first, before->x.rows, sums[(t + 1) % 2]);
+          before = x;
+        }
+        if (before != nullptr) FinishPair(job, i, count, before->first, before->x.rows, sums[(rows.tiles + 1) % 2]);
+        float* acc = sums[0];
         for (int64_t p = 0; p < rows.precise_count; ++p) {
           for (int64_t half = 0; half < count; ++half) {
             const Group& g = GroupAt(i + half);
@@ -319,18 +353,6 @@ class Packed final : public Kernel {
         }
       }
     });
-  }
-
-  void Stretch(const Job& job, int64_t i, int64_t count, int64_t first, int64_t rows, const uint8_t* panel, float* acc) const {
-    const BytesRow row(blocks_, form_.halves);
-    const gemm::RowTiles tiles(rows, bytes_->max_rows);
-    for (int64_t t = 0; t < tiles.count; ++t) {
-      BytesX x[kBytesMaxRows];
-      const int64_t at = first + tiles.first(t);
-      for (int64_t r = 0; r < tiles.rows(t); ++r) x[r] = row.At(job.scratch + (at + r) * row.all);
-      bytes_->tile({panel, &form_, blocks_, x, tiles.rows(t), acc});
-      FinishPair(job, i, count, at, tiles.rows(t), acc);
-    }
   }
 
   // Of groups i and, where there are two, i + 1, side by side.
