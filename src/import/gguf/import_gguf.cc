@@ -49,7 +49,6 @@ class Builder {
     ValueId x = Emit("BlockGather", {table, tokens_}, std::move(gather), "token_embd");
     TENON_RETURN_IF_ERROR(MakeRope());
     for (int64_t i = 0; i < c_.layers; ++i) TENON_RETURN_IF_ERROR(Layer(i, &x));
-    x = Emit("SelectRows", {x}, {}, "select");
     TENON_ASSIGN_OR_RETURN(x, Norm(x, "output_norm.weight"));
     const GgufTensor* head = file_.FindTensor("output.weight");
     const GgufTensor& out = head != nullptr ? *head : *embedding;
@@ -251,6 +250,10 @@ class Builder {
     const std::string prefix = fmt::format("blk.{}.", i);
     TENON_ASSIGN_OR_RETURN(ValueId h, Norm(*x, prefix + "attn_norm.weight"));
     TENON_ASSIGN_OR_RETURN(h, Attention(i, h, prefix));
+    if (i + 1 == c_.layers) {   // nothing of the other rows is read from here on
+      h = Emit("SelectRows", {h}, {}, "select_attn");
+      *x = Emit("SelectRows", {*x}, {}, "select");
+    }
     TENON_ASSIGN_OR_RETURN(h, Linear(h, prefix + "attn_output", c_.heads * c_.head_dim, c_.width));
     TENON_ASSIGN_OR_RETURN(*x, Residual(*x, h, prefix, "post_attention_norm.weight", "attn_add"));
     TENON_ASSIGN_OR_RETURN(h, Norm(*x, prefix + "ffn_norm.weight"));
