@@ -102,13 +102,19 @@ void Turn(const TurnTask& t) {
     x = t.to;
   }
   const int64_t step = t.interleaved ? 2 : 1, other = t.interleaved ? 1 : t.half;
-  for (int64_t i = 0; i < t.half; ++i) {
+  int64_t i = 0;
+  for (; !t.interleaved && i + 16 <= t.half; i += 16) {
+    const V a = Load(x + i), b = Load(x + i + other), cos = Load(t.cos + i), sin = Load(t.sin + i);
+    Store(t.to + i, Sub(Mul(a, cos), Mul(b, sin)));
+    Store(t.to + i + other, Add(Mul(b, cos), Mul(a, sin)));
+  }
+  for (; i < t.half; ++i) {
     const float a = x[i * step], b = x[i * step + other];
     t.to[i * step] = a * t.cos[i] - b * t.sin[i];
     t.to[i * step + other] = b * t.cos[i] + a * t.sin[i];
   }
   if (x == t.to) return;
-  for (int64_t i = 2 * t.half; i < t.dim; ++i) t.to[i] = x[i];
+  for (i = 2 * t.half; i < t.dim; ++i) t.to[i] = x[i];
 }
 
 void StoreHalves(const float* from, int64_t n, uint16_t* to, int64_t step) {
@@ -130,28 +136,35 @@ void Widen(const uint16_t* from, int64_t n, float* to) {
 void Weigh(const WeighTask& t) {
   for (int64_t r = 0; r < t.rows; ++r) {
     float* w = t.weights + r * 64;
-    for (int64_t i = 0; i < 64; i += 16) Store(w + i, Mul(Load(t.scores + i / 32 * 1024 + r * 32 + i % 32), Set(t.scale)));
-    if (t.softcap > 0) Softcap(t.softcap, w);
+    V s[4];
+    for (int i = 0; i < 4; ++i) s[i] = Mul(Load(t.scores + i / 2 * 1024 + r * 32 + i % 2 * 16), Set(t.scale));
     const int64_t last = t.position + r + 1 - t.first_token, begin = t.window > 0 && last > t.window ? last - t.window : 0;
-    for (int64_t i = 0; i < 64 && i < begin; ++i) w[i] = kNever;
-    for (int64_t i = last < 0 ? 0 : last; i < 64; ++i) w[i] = kNever;
-    const float m = MaxOf(Max(Max(Load(w), Load(w + 16)), Max(Load(w + 32), Load(w + 48))));
+    if (begin > 0 || last < 64 || t.softcap > 0) {
+      for (int i = 0; i < 4; ++i) Store(w + i * 16, s[i]);
+      if (t.softcap > 0) Softcap(t.softcap, w);
+      for (int64_t i = 0; i < 64 && i < begin; ++i) w[i] = kNever;
+      for (int64_t i = last < 0 ? 0 : last; i < 64; ++i) w[i] = kNever;
+      for (int i = 0; i < 4; ++i) s[i] = Load(w + i * 16);
+    }
+    const float m = MaxOf(Max(Max(s[0], s[1]), Max(s[2], s[3])));
     if (m <= kNever) {   // nothing of this block is seen
-      for (int64_t i = 0; i < 64; i += 16) Store(w + i, Zero());
+      for (int i = 0; i < 4; ++i) Store(w + i * 16, Zero());
       continue;
     }
-    const float now = m > t.max[r] ? m : t.max[r];
+    if (m > t.max[r]) {
+      float c[16];
+      Store(c, Exp(Set(t.max[r] - m)));
+      t.sum[r] *= c[0];
+      t.max[r] = m;
+      for (int64_t d = 0; d < t.dim; d += 16) Store(t.o + r * t.dim + d, Mul(Load(t.o + r * t.dim + d), Set(c[0])));
+    }
     V all = Zero();
-    for (int64_t i = 0; i < 64; i += 16) {
-      const V v = Exp(Sub(Load(w + i), Set(now)));
-      Store(w + i, v);
+    for (int i = 0; i < 4; ++i) {
+      const V v = Exp(Sub(s[i], Set(t.max[r])));
+      Store(w + i * 16, v);
       all = Add(all, v);
     }
-    float c[16];
-    Store(c, Exp(Set(t.max[r] - now)));
-    t.sum[r] = t.sum[r] * c[0] + SumOf(all);
-    t.max[r] = now;
-    for (int64_t d = 0; d < t.dim; d += 16) Store(t.o + r * t.dim + d, Mul(Load(t.o + r * t.dim + d), Set(c[0])));
+    t.sum[r] += SumOf(all);
   }
 }
 
