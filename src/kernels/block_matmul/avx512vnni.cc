@@ -19,9 +19,6 @@ __m512i Broadcast4(const int8_t* p) {
   return _mm512_set1_epi32(v);
 }
 
-// How far ahead weights are asked for: the hardware alone looks too near to keep the memory busy.
-constexpr int64_t kAhead = 8192;
-
 enum Form { kPlain, kTable, kByte };
 
 // Codes of elements 4j.. and 16 + 4j.. of all columns.
