@@ -74,7 +74,6 @@ Result<Picture> ToRgb(const AVFrame& frame) {
 }
 
 Result<Picture> DecodePicture(std::span<const uint8_t> bytes, int64_t most) {
-  av_log_set_level(AV_LOG_QUIET);
   const AVCodecID id = CodecOf(bytes);
   if (id == AV_CODEC_ID_NONE || bytes.size() > INT32_MAX - AV_INPUT_BUFFER_PADDING_SIZE) {
     return BadInput("not a JPEG, JPEG 2000, PNG, BMP, TIFF, WebP or PNM picture");
@@ -83,20 +82,21 @@ Result<Picture> DecodePicture(std::span<const uint8_t> bytes, int64_t most) {
   if (id == AV_CODEC_ID_MJPEG) return DecodeJpeg(bytes, most);
   if (id == AV_CODEC_ID_PNG && PngPixels(bytes) > most)
     return ResourceLimit("a picture of {} pixels; {} are allowed", PngPixels(bytes), most);
-  const AVCodec* codec = avcodec_find_decoder(id);
+  TENON_ASSIGN_OR_RETURN(const Ffmpeg* f, LoadFfmpeg());
+  const AVCodec* codec = f->avcodec_find_decoder(id);
   if (codec == nullptr) return Unsupported("FFmpeg was built without the decoder for this format");
-  Owned<AVCodecContext> decoder(avcodec_alloc_context3(codec));
-  Owned<AVPacket> packet(av_packet_alloc());
-  Owned<AVFrame> frame(av_frame_alloc());
+  Owned<AVCodecContext> decoder(f->avcodec_alloc_context3(codec));
+  Owned<AVPacket> packet(f->av_packet_alloc());
+  Owned<AVFrame> frame(f->av_frame_alloc());
   if (decoder == nullptr || packet == nullptr || frame == nullptr) return ResourceLimit("out of memory");
   decoder->max_pixels = most;
   decoder->thread_count = 1;
-  if (avcodec_open2(decoder.get(), codec, nullptr) < 0) return Internal("the decoder does not open");
-  if (av_new_packet(packet.get(), static_cast<int>(bytes.size())) < 0) return ResourceLimit("out of memory");
+  if (f->avcodec_open2(decoder.get(), codec, nullptr) < 0) return Internal("the decoder does not open");
+  if (f->av_new_packet(packet.get(), static_cast<int>(bytes.size())) < 0) return ResourceLimit("out of memory");
   std::memcpy(packet->data, bytes.data(), bytes.size());
-  if (avcodec_send_packet(decoder.get(), packet.get()) < 0) return BadInput("damaged picture");
-  avcodec_send_packet(decoder.get(), nullptr);
-  if (avcodec_receive_frame(decoder.get(), frame.get()) < 0)
+  if (f->avcodec_send_packet(decoder.get(), packet.get()) < 0) return BadInput("damaged picture");
+  f->avcodec_send_packet(decoder.get(), nullptr);
+  if (f->avcodec_receive_frame(decoder.get(), frame.get()) < 0)
     return BadInput("damaged picture, or one of more than {} pixels", most);
   if (id == AV_CODEC_ID_WEBP && frame->width > 0 && frame->height > 0 && int64_t{frame->width} * frame->height <= kMaxPixels) {
     Picture out{frame->width, frame->height, {}};

@@ -15,36 +15,36 @@ using media::Owned;
 
 // Other formats and films: whatever FFmpeg finds in the file.
 Result<Picture> Decode(const std::string& path) {
-  av_log_set_level(AV_LOG_QUIET);
+  TENON_ASSIGN_OR_RETURN(const media::Ffmpeg* f, media::LoadFfmpeg());
   AVFormatContext* raw = nullptr;
   // "file:" keeps names with a colon from being taken for a protocol.
-  if (avformat_open_input(&raw, ("file:" + path).c_str(), nullptr, nullptr) < 0)
+  if (f->avformat_open_input(&raw, ("file:" + path).c_str(), nullptr, nullptr) < 0)
     return BadInput("not a picture that can be read");
   Owned<AVFormatContext> format(raw);
-  if (avformat_find_stream_info(format.get(), nullptr) < 0) return BadInput("damaged picture");
+  if (f->avformat_find_stream_info(format.get(), nullptr) < 0) return BadInput("damaged picture");
   const AVCodec* codec = nullptr;
-  const int stream = av_find_best_stream(format.get(), AVMEDIA_TYPE_VIDEO, -1, -1, &codec, 0);
+  const int stream = f->av_find_best_stream(format.get(), AVMEDIA_TYPE_VIDEO, -1, -1, &codec, 0);
   if (stream < 0 || codec == nullptr) return BadInput("holds no picture");
-  Owned<AVCodecContext> decoder(avcodec_alloc_context3(codec));
-  if (decoder == nullptr || avcodec_parameters_to_context(decoder.get(), format->streams[stream]->codecpar) < 0) {
+  Owned<AVCodecContext> decoder(f->avcodec_alloc_context3(codec));
+  if (decoder == nullptr || f->avcodec_parameters_to_context(decoder.get(), format->streams[stream]->codecpar) < 0) {
     return BadInput("damaged picture");
   }
   decoder->max_pixels = kMaxPixels;
   decoder->thread_count = 1;
-  if (avcodec_open2(decoder.get(), codec, nullptr) < 0) return BadInput("damaged picture");
-  Owned<AVPacket> packet(av_packet_alloc());
-  Owned<AVFrame> frame(av_frame_alloc());
+  if (f->avcodec_open2(decoder.get(), codec, nullptr) < 0) return BadInput("damaged picture");
+  Owned<AVPacket> packet(f->av_packet_alloc());
+  Owned<AVFrame> frame(f->av_frame_alloc());
   if (packet == nullptr || frame == nullptr) return ResourceLimit("out of memory");
   bool more = true;
   while (more) {
-    more = av_read_frame(format.get(), packet.get()) >= 0;
+    more = f->av_read_frame(format.get(), packet.get()) >= 0;
     if (more && packet->stream_index != stream) {
-      av_packet_unref(packet.get());
+      f->av_packet_unref(packet.get());
       continue;
     }
-    avcodec_send_packet(decoder.get(), more ? packet.get() : nullptr);
-    av_packet_unref(packet.get());
-    if (avcodec_receive_frame(decoder.get(), frame.get()) >= 0) {
+    f->avcodec_send_packet(decoder.get(), more ? packet.get() : nullptr);
+    f->av_packet_unref(packet.get());
+    if (f->avcodec_receive_frame(decoder.get(), frame.get()) >= 0) {
       return media::ToRgb(*frame);
     }
   }

@@ -122,3 +122,9 @@ def test_metadata_survives():
     report = command.tenon_json("inspect", paths.model("ppocr/ch_PP-OCRv4_rec_infer.onnx"))
     assert report["inputs"][0]["name"] == "x"
     assert report["metadata"]["character"].splitlines()[:3] == ["'", "疗", "绚"]
+
+
+def test_libraries_for_pictures_are_loaded_when_needed():
+    """FFmpeg brings a hundred libraries, which no other command should wait for."""
+    listed = command.tenon("version", env={"LD_TRACE_LOADED_OBJECTS": "1"}).stdout
+    assert "libc.so" in listed and "libav" not in listed and "libsw" not in listed
