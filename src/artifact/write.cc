@@ -202,18 +202,14 @@ struct Parts {
   uint64_t packed_end = 0;
 };
 
-Status AddConstants(const Program& p, bool packed_away, WeightWriter* weights) {
-  for (const ProgramValue& v : p.values) {
-    if (!v.constant.defined() || v.constant.dtype() == DType::kString || v.packed_away != packed_away) continue;
-    TENON_RETURN_IF_ERROR(weights->Add(v.constant.data(), v.constant.bytes()).status());
-  }
-  return Status::Ok();
+// Strings stand in the metadata.
+Status AddTensor(const Tensor& t, WeightWriter* weights) {
+  return t.dtype() == DType::kString ? Status::Ok() : weights->Add(t.data(), t.bytes()).status();
 }
 
-Status AddAttributes(const Step& s, WeightWriter* weights) {
-  for (const auto& [name, value] : s.attrs) {
-    const auto* t = std::get_if<Tensor>(&value);
-    if (t != nullptr && t->dtype() != DType::kString) TENON_RETURN_IF_ERROR(weights->Add(t->data(), t->bytes()).status());
+Status AddConstants(const Program& p, bool packed_away, WeightWriter* weights) {
+  for (const ProgramValue& v : p.values) {
+    if (v.constant.defined() && v.packed_away == packed_away) TENON_RETURN_IF_ERROR(AddTensor(v.constant, weights));
   }
   return Status::Ok();
 }
@@ -222,7 +218,9 @@ Status AddAttributes(const Step& s, WeightWriter* weights) {
 Status AddAlwaysRead(const Program& p, WeightWriter* weights) {
   TENON_RETURN_IF_ERROR(AddConstants(p, false, weights));
   for (const Step& s : p.steps) {
-    TENON_RETURN_IF_ERROR(AddAttributes(s, weights));
+    for (const auto& [name, value] : s.attrs) {
+      if (const auto* t = std::get_if<Tensor>(&value)) TENON_RETURN_IF_ERROR(AddTensor(*t, weights));
+    }
     for (const Program& body : s.bodies) TENON_RETURN_IF_ERROR(AddAlwaysRead(body, weights));
   }
   return Status::Ok();

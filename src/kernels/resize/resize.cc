@@ -30,6 +30,13 @@ Refusal CanCrop(const Problem& p) {
   return DTypeBits(p.in[0].dtype) >= 8 ? nullptr : kRefuseDType;
 }
 
+// The plan that Configure made, or one for the shape that only this run knows, which `fresh` then owns.
+Result<const Plan*> PlanOf(const ResizeParams& params, const RunArgs& args, const Shape& shape, std::unique_ptr<Plan>* fresh) {
+  if (args.state != nullptr) return static_cast<const Plan*>(args.state);
+  TENON_ASSIGN_OR_RETURN(*fresh, MakePlan(params, args.in, shape));
+  return fresh->get();
+}
+
 // With null `inner`: the reference. Tables are made in Configure when roi, scales and sizes are constants.
 class ResizeKernel final : public Kernel {
  public:
@@ -48,13 +55,11 @@ class ResizeKernel final : public Kernel {
   Status Run(const RunArgs& args) const override {
     TENON_ASSIGN_OR_RETURN(const Shape shape, ResizedShape(params_, args.in));
     TENON_ASSIGN_OR_RETURN(const MutView y, TakeOutput(args, 0, shape));
-    const auto* plan = static_cast<const Plan*>(args.state);
     std::unique_ptr<Plan> fresh;
+    TENON_ASSIGN_OR_RETURN(const Plan* plan, PlanOf(params_, args, shape, &fresh));
     std::shared_ptr<Buffer> spare;
     auto* scratch = reinterpret_cast<float*>(args.scratch);
-    if (plan == nullptr) {
-      TENON_ASSIGN_OR_RETURN(fresh, MakePlan(params_, args.in, shape));
-      plan = fresh.get();
+    if (fresh != nullptr) {
       spare = Buffer::Allocate(ScratchFloats(args.in[0].shape, *plan) * sizeof(float));
       if (spare == nullptr) return ResourceLimit("Resize: no memory for its scratch");
       scratch = static_cast<float*>(spare->data());
@@ -167,12 +172,8 @@ class NearestKernel final : public Kernel {
   Status Run(const RunArgs& args) const override {
     TENON_ASSIGN_OR_RETURN(const Shape shape, ResizedShape(params_, args.in));
     TENON_ASSIGN_OR_RETURN(const MutView y, TakeOutput(args, 0, shape));
-    const auto* plan = static_cast<const Plan*>(args.state);
     std::unique_ptr<Plan> fresh;
-    if (plan == nullptr) {
-      TENON_ASSIGN_OR_RETURN(fresh, MakePlan(params_, args.in, shape));
-      plan = fresh.get();
-    }
+    TENON_ASSIGN_OR_RETURN(const Plan* plan, PlanOf(params_, args, shape, &fresh));
     Planes p;
     if (!FitPlanes(args.in[0].shape, *plan, &p)) return RunResizeReference(params_, *plan, args, y);
     if (y.num_elements() == 0) return {};
