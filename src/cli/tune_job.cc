@@ -190,7 +190,7 @@ Status TuneJob::JudgeKernels() {
     return guard::Compare(before, after);
   }();
   if (!judged.ok() && judged.status().code() != Code::kCancelled) return judged.status();
-  if (judged.ok() && judged->relative <= judging_.max_drop) {
+  if (judged.ok() && guard::Within(*judged, judging_.max_drop)) {
     graph_->held_out = *judged;
     return Status::Ok();
   }

@@ -81,8 +81,13 @@ double Finite(double v) {
 Json TrialsJson(const guard::LoweringResult& result) {
   Json rows = Json::array();
   for (const guard::Trial& t : result.trials) {
-    const Json drop = std::isfinite(t.drop) ? Json(t.drop) : Json();
-    rows.push_back({{"what", t.what}, {"lowered", t.lowered}, {"drop", drop}, {"estimated_us", t.estimated_us}});
+    const auto finite = [](double v) { return std::isfinite(v) ? Json(v) : Json(); };
+    rows.push_back({{"what", t.what},
+                    {"lowered", t.lowered},
+                    {"drop", finite(t.drop)},
+                    {"high", finite(t.high)},
+                    {"within", t.within},
+                    {"estimated_us", t.estimated_us}});
   }
   return rows;
 }

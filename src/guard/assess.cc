@@ -124,7 +124,7 @@ Result<Duel> Race(Session& first, Session& second, DataSet& data, std::span<cons
       ratios.push_back(us[1] / us[0]);
     }
   }
-  return Duel{Median(std::move(a)), Median(std::move(b)), MedianNoise(std::move(ratios))};
+  return Duel{Median(std::move(a)), Median(std::move(b)), Median(ratios), MedianNoise(ratios)};
 }
 
 }  // namespace tenon::guard

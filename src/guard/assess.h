@@ -2,6 +2,7 @@
 #ifndef TENON_GUARD_ASSESS_H_
 #define TENON_GUARD_ASSESS_H_
 
+#include <cmath>
 #include <map>
 #include <span>
 #include <string>
@@ -33,7 +34,10 @@ Result<Times> Measure(Session& session, DataSet& data, std::span<const size_t> s
 struct Duel {
   double first_us = 0;
   double second_us = 0;
-  double noise = 0;   ///< relative, of the ratio of the two: twice the standard error of a median, from the rounds' deviations
+  double ratio = 1;   ///< the second's time to the first's: the median of the rounds' own, which a busy machine disturbs least
+  double noise = 0;   ///< relative, of the ratio: twice the standard error of a median, from the rounds' deviations
+  bool second_is_faster() const { return ratio < 1 - noise; }
+  bool decided() const { return std::abs(ratio - 1) > noise; }
 };
 Result<Duel> Race(Session& first, Session& second, DataSet& data, std::span<const size_t> samples, int rounds,
                   const RunOptions& run);

@@ -2,6 +2,8 @@
 #ifndef TENON_GUARD_JUDGE_H_
 #define TENON_GUARD_JUDGE_H_
 
+#include <cmath>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -30,6 +32,28 @@ Result<const HostTensor*> ChooseOutput(const MetricSpec& metric, const std::vect
 
 /// Rows of a run's output: `rows` when its first extent counts them, else 1.
 int64_t RowsOf(const HostTensor& output, int64_t rows);
+
+/// Combines values one by one; 0 for none.
+class Combiner {
+ public:
+  explicit Combiner(Evaluation::Combine how) : how_(how) {}
+  void Add(double v) {
+    sum_ += v;
+    max_ = std::max(max_, v);
+    ++count_;
+  }
+  double Get() const {
+    if (count_ == 0) return 0;
+    const double mean = sum_ / static_cast<double>(count_);
+    return how_ == Evaluation::Combine::kMax ? max_ : how_ == Evaluation::Combine::kRootMean ? std::sqrt(mean) : mean;
+  }
+
+ private:
+  Evaluation::Combine how_;
+  double sum_ = 0;
+  double max_ = -std::numeric_limits<double>::infinity();
+  size_t count_ = 0;
+};
 
 /// The values combined as `how` says; 0 for none.
 double Combined(const std::vector<double>& values, Evaluation::Combine how);

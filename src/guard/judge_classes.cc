@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "guard/judge.h"
+#include "guard/scores.h"
 #include "guard/values.h"
 
 namespace tenon::guard {
@@ -11,52 +12,18 @@ namespace {
 
 using Kind = MetricSpec::Kind;
 
-// Scores of one run, [rows, positions, classes]. Integer outputs are classes already: `classes` is 0 then.
-struct Scores {
-  std::vector<double> values;
-  int64_t rows = 1;
-  int64_t positions = 1;
-  int64_t classes = 0;
-
-  const double* At(int64_t row, int64_t position) const {
-    return values.data() + (row * positions + position) * std::max<int64_t>(classes, 1);
-  }
-};
-
-Result<Scores> ScoresOf(const HostTensor& output, int64_t rows) {
-  auto values = Doubles(output);
-  if (!values) return Unsupported("output '{}' has no scores that can be compared", output.name);
-  Scores s;
-  s.values = std::move(*values);
-  s.rows = RowsOf(output, rows);
-  const bool scores = IsFloat(output.dtype);
-  if (scores && (output.shape.empty() || output.shape.back() < 2)) {
-    return Usage("output '{}' has no classes along its last axis; NAME@OUTPUT chooses another output", output.name);
-  }
-  s.classes = scores ? output.shape.back() : 0;
-  const auto n = static_cast<int64_t>(s.values.size());
-  s.positions = n / s.rows / std::max<int64_t>(s.classes, 1);
-  return s;
-}
-
-int64_t BestClass(const Scores& s, int64_t row, int64_t position) {
-  const double* p = s.At(row, position);
-  if (s.classes == 0) return static_cast<int64_t>(*p);
-  int64_t best = 0;
-  for (int64_t c = 1; c < s.classes; ++c) {
-    if (p[c] > p[best]) best = c;
-  }
-  return std::isnan(p[best]) ? -1 : best;   // no number, no class
-}
-
 // Is `label` among the `k` highest scores? Of equal scores the lower class comes first.
-bool Among(const Scores& s, int64_t row, int64_t position, int64_t label, int64_t k) {
-  if (s.classes == 0 || k == 1) return BestClass(s, row, position) == label;
-  if (label < 0 || label >= s.classes) return false;
-  const double* p = s.At(row, position);
-  if (std::isnan(p[label])) return false;
+bool Among(const Scores& scores, int64_t row, int64_t position, int64_t label, int64_t k) {
+  if (scores.classes == 0 || k == 1) return BestClass(scores, row, position) == label;
+  if (label < 0 || label >= scores.classes) return false;
+  const auto s = scores.At(row, position);
+  const double own = s[static_cast<size_t>(label)];
+  if (std::isnan(own)) return false;
   int64_t before = 0;
-  for (int64_t c = 0; c < s.classes; ++c) before += (p[c] > p[label] || (p[c] == p[label] && c < label)) ? 1 : 0;
+  for (int64_t c = 0; c < scores.classes; ++c) {
+    const double other = s[static_cast<size_t>(c)];
+    before += (other > own || (other == own && c < label)) ? 1 : 0;
+  }
   return before < k;
 }
 
@@ -78,6 +45,7 @@ class ClassJudge final : public Judge {
     for (int64_t r = 0; r < scores.rows; ++r) {
       const auto& labels = wanted[static_cast<size_t>(r)];
       evaluation_.values.push_back(sequences ? (Classes(scores, r) == labels ? 1 : 0) : Share(scores, r, labels));
+      if (scores.classes > 0) AddMargins(scores, r, labels);
     }
     return Status::Ok();
   }
@@ -88,6 +56,20 @@ class ClassJudge final : public Judge {
   }
 
  private:
+  void AddMargins(const Scores& s, int64_t row, const std::vector<int64_t>& labels) {
+    const size_t index = evaluation_.values.size() - 1;
+    if (metric_.kind == Kind::kCtcExactMatch) return evaluation_.margins.push_back({index, CtcLead(s, row, labels)});
+    const int64_t k = metric_.kind == Kind::kTop5 ? 5 : 1;
+    const bool as_many = std::ssize(labels) == s.positions;
+    double least = as_many ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity();
+    for (int64_t p = 0; as_many && p < s.positions; ++p) {
+      const double lead = LeadOf(s.At(row, p), labels[static_cast<size_t>(p)], k);
+      if (metric_.kind != Kind::kExactMatch) evaluation_.margins.push_back({index, lead});
+      least = std::min(least, lead);
+    }
+    if (metric_.kind == Kind::kExactMatch) evaluation_.margins.push_back({index, least});
+  }
+
   double Share(const Scores& s, int64_t row, const std::vector<int64_t>& labels) const {
     const int64_t k = metric_.kind == Kind::kTop5 ? 5 : 1;
     int64_t hits = 0;
@@ -98,10 +80,7 @@ class ClassJudge final : public Judge {
   std::vector<int64_t> Classes(const Scores& s, int64_t row) const {
     std::vector<int64_t> all;
     for (int64_t p = 0; p < s.positions; ++p) all.push_back(BestClass(s, row, p));
-    if (metric_.kind != Kind::kCtcExactMatch) return all;
-    all.erase(std::unique(all.begin(), all.end()), all.end());
-    std::erase(all, 0);
-    return all;
+    return metric_.kind == Kind::kCtcExactMatch ? CtcDecode(std::move(all)) : all;
   }
 
   Result<std::vector<std::vector<int64_t>>> FromReference(const std::vector<HostTensor>& reference, const Scores& scores,

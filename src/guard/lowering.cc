@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/digest.h"
+#include "guard/lowering_report.h"
 #include "guard/ranges.h"
 #include "guard/statistics.h"
 #include "runtime/open.h"
@@ -19,6 +20,7 @@ constexpr size_t kTimedSamples = 3;
 constexpr size_t kMaxRangeSamples = 64;
 constexpr int kTimedRounds = 7;
 constexpr int kRaceRounds = 15;
+constexpr int kMostRaceRounds = 120;
 constexpr size_t kMaxAgain = 12;           // nodes that are lowered once more
 constexpr double kAloneShare = 0.5;        // of the budget, for lowering nodes alone
 constexpr size_t kMinAloneSamples = 4;
@@ -49,7 +51,8 @@ class Search {
     if (result_.nodes.empty()) return Keep("nothing to lower: no operator has a kernel of less than f32");
     Levels levels = top_;
     TENON_ASSIGN_OR_RETURN(const Drop all, Judge(levels, o_.split.deciding, "everything lowered"));
-    if (all.relative > o_.max_drop) {
+    if (!Within(all, o_.max_drop)) {
+      rows_to_tell_ = RowsToTell(all, o_.max_drop);
       TENON_RETURN_IF_ERROR(LowerEachAlone());
       TENON_ASSIGN_OR_RETURN(levels, LeastGivenBack());
       TENON_RETURN_IF_ERROR(LowerAgain(&levels));
@@ -220,7 +223,8 @@ class Search {
     Say(what, 0, 1);
     if (&samples == &o_.split.deciding) {
       TENON_ASSIGN_OR_RETURN(const Drop drop, DecidingDrop(levels));
-      result_.trials.push_back({CountLowered(levels), drop.relative, EstimatedUs(levels), what});
+      result_.trials.push_back(
+          {CountLowered(levels), drop.relative, drop.high, Within(drop, o_.max_drop), EstimatedUs(levels), what});
       return drop;
     }
     TENON_ASSIGN_OR_RETURN(const Opened opened, Open(PolicyFor(levels)));
@@ -348,7 +352,7 @@ class Search {
       const size_t middle = bad + (good - bad) / 2;
       const Levels levels = After(top_, std::span(moves).first(middle));
       TENON_ASSIGN_OR_RETURN(const Drop drop, Judge(levels, o_.split.deciding, fmt::format("{} steps given back", middle)));
-      (drop.relative <= o_.max_drop ? good : bad) = middle;
+      (Within(drop, o_.max_drop) ? good : bad) = middle;
     }
     if (Stopped()) result_.complete = false;
     return After(top_, std::span(moves).first(good));
@@ -368,7 +372,7 @@ class Search {
       Levels trial = *levels;
       trial[wish[k]] = top_[wish[k]];
       TENON_ASSIGN_OR_RETURN(const Drop drop, Judge(trial, o_.split.deciding, "once more: " + result_.nodes[wish[k]].name));
-      if (drop.relative <= o_.max_drop) *levels = std::move(trial);
+      if (Within(drop, o_.max_drop)) *levels = std::move(trial);
     }
     return Status::Ok();
   }
@@ -380,7 +384,7 @@ class Search {
     std::optional<Drop> first;
     while (CountLowered(levels) > 0) {
       TENON_ASSIGN_OR_RETURN(const Drop drop, Judge(levels, o_.split.held_out, "held-out samples"));
-      if (drop.relative <= o_.max_drop) return Accept(levels, drop);
+      if (Within(drop, o_.max_drop)) return Accept(levels, drop);
       if (!first) first = drop;
       const bool known = std::any_of(bf16_.begin(), bf16_.end(), [](const Level& l) { return l.alone_known; }) ||
                          std::any_of(int8_.begin(), int8_.end(), [](const Level& l) { return l.alone_known; });
@@ -398,22 +402,21 @@ class Search {
     result_.refused = true;
     if (!first) return Keep("kept f32: no combination stays within the allowed drop");
     result_.held_out = *first;
-    return Keep(fmt::format("kept f32: on held-out samples {} fell by {:.2f} %, allowed {:.2f} %", o_.metric.name,
-                            100 * first->relative, 100 * o_.max_drop));
+    return Keep(fmt::format("kept f32: {}{}", Fell(*first, o_.max_drop), MoreSamples(RowsToTell(*first, o_.max_drop))));
   }
 
   Result<LoweringResult> Accept(const Levels& levels, const Drop& held_out) {
     TENON_ASSIGN_OR_RETURN(Opened opened, Open(PolicyFor(levels)));
     Say("f32 against lowered", 0, 1);
-    TENON_ASSIGN_OR_RETURN(const Duel duel, Recalled<Duel>("race " + Named(levels), DuelFromText, [&] {
-                             return Race(*full_.session, *opened.session, data_, Timed(), kRaceRounds, o_.run);
-                           }));
+    TENON_ASSIGN_OR_RETURN(const Duel duel,
+                           Recalled<Duel>("race " + Named(levels), DuelFromText, [&] { return DecisiveRace(*opened.session); }));
     result_.before_us = duel.first_us;
     result_.after_us = duel.second_us;
     result_.noise = duel.noise;
     result_.held_out = held_out;
-    if (o_.must_be_faster && duel.second_us > duel.first_us * (1 - duel.noise))
-      return Keep("kept f32: what may be lowered is not faster");
+    if (o_.must_be_faster && !duel.second_is_faster())
+      return Keep(
+          fmt::format("kept f32: what may be lowered is not faster ({:.2f} of the time, +-{:.2f})", duel.ratio, duel.noise));
     TENON_ASSIGN_OR_RETURN(result_.deciding, DecidingDrop(levels));
     TENON_ASSIGN_OR_RETURN(const Times times, TimesOf(Named(levels), *opened.session));
     for (const auto& n : opened.variant.outcome.lowered) {
@@ -426,16 +429,19 @@ class Search {
     const size_t chosen = static_cast<size_t>(
         std::count_if(result_.nodes.begin(), result_.nodes.end(), [](const NodeChoice& n) { return n.lowered && n.chosen; }));
     result_.lowered = true;
-    result_.verdict = fmt::format("{} operators lowered ({} for their own sake); {} fell by {:.3f} % on held-out samples",
-                                  opened.variant.outcome.lowered.size(), chosen, o_.metric.name, 100 * held_out.relative);
-    if (std::isfinite(o_.max_drop)) {
-      result_.verdict += fmt::format(", allowed {:.2f} %", 100 * o_.max_drop);
-      if (held_out.step > o_.max_drop && o_.max_drop > 0)
-        result_.verdict += fmt::format("; {} are too few to tell: one answer is {:.2f} %", held_out.rows, 100 * held_out.step);
-    }
+    result_.verdict = fmt::format("{} operators lowered ({} for their own sake); {}{}", opened.variant.outcome.lowered.size(),
+                                  chosen, Fell(held_out, o_.max_drop), MoreSamples(rows_to_tell_));
     result_.variant = std::move(opened.variant);
     result_.variant.outcome.refused = refused_;
     return std::move(result_);
+  }
+
+  // Longer on a busy machine, as far as time allows.
+  Result<Duel> DecisiveRace(Session& lowered) const {
+    for (int rounds = kRaceRounds;; rounds *= 2) {
+      TENON_ASSIGN_OR_RETURN(const Duel duel, Race(*full_.session, lowered, data_, Timed(), rounds, o_.run));
+      if (duel.decided() || rounds * 2 > kMostRaceRounds || Stopped()) return duel;
+    }
   }
 
   // What lowering a node alone did: in its precision, or for those kept in the lowest they could have.
@@ -473,6 +479,7 @@ class Search {
   Evaluation held_out_;
   std::vector<passes::PrecisionOutcome::Refusal> refused_;  // in the lowest precision that is allowed
   std::map<std::string, size_t> index_;  // output -> node
+  size_t rows_to_tell_ = 0;  // about as many might show that everything may be lowered
   std::vector<Level> bf16_;  // by node
   std::vector<Level> int8_;
   Levels top_;  // the fastest each node can have

@@ -18,6 +18,7 @@
 
 #include "compile/variants.h"
 #include "guard/assess.h"
+#include "guard/drop.h"
 #include "guard/search_memory.h"
 
 namespace tenon::guard {
@@ -54,6 +55,8 @@ struct NodeChoice {
 struct Trial {
   size_t lowered = 0;  ///< nodes
   double drop = 0;  ///< relative, on the deciding samples
+  double high = 0;  ///< Drop::high
+  bool within = false;  ///< the drop allowed
   double estimated_us = 0;  ///< from the times of single operators
   std::string what;
 };

@@ -14,11 +14,26 @@ Json Number(double v) {
 
 }  // namespace
 
+std::string Fell(const Drop& drop, double max_drop) {
+  std::string text = fmt::format("{} fell by {:.3f} % on held-out samples", drop.metric, 100 * drop.relative);
+  if (drop.rows > 1) text += fmt::format(" (95 %: at most {:.3f} %)", 100 * drop.high);
+  if (!std::isfinite(max_drop)) return text;
+  text += fmt::format(", allowed {:.2f} %", 100 * max_drop);
+  if (drop.step > max_drop && max_drop > 0)
+    text += fmt::format("; {} are few: one answer is {:.2f} %", drop.rows, 100 * drop.step);
+  return text;
+}
+
+std::string MoreSamples(size_t rows) {
+  return rows == 0 ? "" : fmt::format("; with about {} samples in each part more may be allowed", rows);
+}
+
 Json ToJson(const Drop& drop) {
   return {{"metric", drop.metric},
           {"reference", Number(drop.reference)},
           {"value", Number(drop.value)},
           {"relative", Number(drop.relative)},
+          {"expected", Number(drop.expected)},
           {"interval", {Number(drop.low), Number(drop.high)}},
           {"rows", drop.rows}};
 }

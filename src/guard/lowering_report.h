@@ -1,4 +1,4 @@
-// What the guard did, as JSON: for --json, --report and the artifact.
+// What the guard did: in words for its verdict, as JSON for --json, --report and the artifact.
 #ifndef TENON_GUARD_LOWERING_REPORT_H_
 #define TENON_GUARD_LOWERING_REPORT_H_
 
@@ -8,7 +8,13 @@
 
 namespace tenon::guard {
 
-/// {metric, reference, value, relative, interval: [low, high], rows}
+/// What was lost, and how much at most, beside what may be.
+std::string Fell(const Drop& drop, double max_drop);
+
+/// That as many might show more; nothing for 0.
+std::string MoreSamples(size_t rows);
+
+/// {metric, reference, value, relative, expected, interval: [low, high], rows}
 nlohmann::json ToJson(const Drop& drop);
 
 /// Without times: the same choice gives the same bytes in the artifact.

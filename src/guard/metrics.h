@@ -76,6 +76,14 @@ class References {
   std::vector<HostTensor> last_;
 };
 
+/// How clearly one decision of a row fell.
+struct Margin {
+  size_t row = 0;
+  /// Score of the wanted choice less that of the best other one, of logarithms where scores are probabilities; at least 0 where
+  /// the wanted one is chosen.
+  double lead = 0;
+};
+
 /// A model judged on some samples.
 struct Evaluation {
   std::string metric;
@@ -83,9 +91,11 @@ struct Evaluation {
   bool against_reference = false;
   /// How values of samples combine: their mean, the root of their mean (rmse keeps squared errors), the largest.
   enum class Combine { kMean, kRootMean, kMax } combine = Combine::kMean;
-  std::vector<double> values;       ///< one a row, in the order of the samples; empty when only the whole was judged
-  std::vector<double> sizes;        ///< per value: size of the reference's outputs, for errors that are measured against it
-  double value = 0;                 ///< combined
+  std::vector<double> values;  ///< one a row, in the order of the samples; empty when only the whole was judged
+  std::vector<double> sizes;  ///< per value: size of the reference's outputs, for errors that are measured against it
+  double value = 0;  ///< combined
+  /// Where rows are right by the choice of highest scores: those choices, in the order of rows. Else empty.
+  std::vector<Margin> margins;
 };
 
 struct EvaluateOptions {
@@ -96,24 +106,6 @@ struct EvaluateOptions {
 /// Runs `session` on `samples` of `data`. `references` may be null where the metric needs none.
 Result<Evaluation> Evaluate(Session& session, DataSet& data, std::span<const size_t> samples, const MetricSpec& metric,
                             References* references, const EvaluateOptions& options = {});
-
-/// What the change from `reference` to `value` costs.
-struct Drop {
-  std::string metric;
-  double reference = 0;
-  double value = 0;
-  /// Share of the reference's value that is lost, (reference - value) / |reference| (the other way round where lower is better);
-  /// negative: the changed model is better. For errors against the reference's own outputs, whose value is 0: value divided by
-  /// the size of those outputs (root mean square for rmse, largest absolute value for max-abs).
-  double relative = 0;
-  double low = 0;  ///< 95 % interval of `relative`: percentiles of a paired bootstrap over rows, fixed seed
-  double high = 0;
-  size_t rows = 0;  ///< rows judged; 0: not known one by one, then low = high = relative
-  double step = 0;  ///< what one more wrong row would cost, where every row is right or wrong; else 0
-};
-
-/// Both evaluations by one metric on the same samples.
-Result<Drop> Compare(const Evaluation& reference, const Evaluation& value);
 
 }  // namespace tenon::guard
 

@@ -1,37 +1,12 @@
 #include "guard/metrics.h"
 
-#include "guard/judge.h"
-#include "guard/testing.h"
+#include "guard/judge_testing.h"
 
 namespace tenon::guard::testing {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-HostTensor Output(const Shape& shape, std::vector<float> values, const char* name = "y") {
-  return ToHost(name, Floats(shape, std::move(values)));
-}
-
-Evaluation JudgeOne(const std::string& metric, const HostTensor& output, int64_t rows, const Tensor& labels,
-                    const std::vector<HostTensor>* reference = nullptr) {
-  const auto spec = ParseMetric(metric);
-  EXPECT_TRUE(spec.ok()) << spec.status().message();
-  auto judge = MakeJudge(*spec);
-  EXPECT_TRUE(judge.ok());
-  Sample sample;
-  sample.rows = rows;
-  sample.labels = labels;
-  const Status status = (*judge)->Add(sample, {output}, reference);
-  EXPECT_TRUE(status.ok()) << status.message();
-  auto evaluation = (*judge)->Finish();
-  EXPECT_TRUE(evaluation.ok()) << evaluation.status().message();
-  return *evaluation;
-}
-
-Tensor Labels(const Shape& shape, std::vector<int64_t> values) {
-  return Tensor::FromVector<int64_t>(shape, values);
-}
 
 TEST(Metrics, TopOneAndTopFive) {
   const HostTensor y = Output({3, 6}, {0, 1, 2, 3, 4, 5, 5, 4, 3, 2, 1, 0, 7, 7, 0, 0, 0, 0});
@@ -134,67 +109,6 @@ TEST(Metrics, Names) {
   EXPECT_FALSE(ParseMetric("cmd-lower ./judge")->higher_is_better);
   EXPECT_THAT(ParseMetric("top3").status().message(), HasSubstr("unknown metric 'top3'; allowed: top1, top5"));
   EXPECT_EQ(ParseMetric("perplexity").status().code(), Code::kUnsupported);
-}
-
-Evaluation Known(std::vector<double> values, bool higher = true) {
-  Evaluation e;
-  e.metric = "m";
-  e.higher_is_better = higher;
-  e.value = Combined(values, e.combine);
-  e.values = std::move(values);
-  return e;
-}
-
-TEST(Metrics, DropHasAnIntervalOfPairs) {
-  std::vector<double> reference(400, 1);
-  std::vector<double> value(400, 1);
-  for (size_t i = 0; i < 8; ++i) value[i * 50] = 0;
-  const auto drop = Compare(Known(reference), Known(value));
-  ASSERT_TRUE(drop.ok());
-  EXPECT_NEAR(drop->relative, 0.02, 1e-12);
-  EXPECT_GT(drop->low, 0.004);
-  EXPECT_LT(drop->low, 0.012);
-  EXPECT_GT(drop->high, 0.028);
-  EXPECT_LT(drop->high, 0.04);
-  const auto again = Compare(Known(reference), Known(value));
-  EXPECT_EQ(drop->low, again->low);
-  const auto better = Compare(Known(value), Known(reference));
-  EXPECT_LT(better->relative, 0);
-  const auto errors = Compare(Known({2, 2}, false), Known({3, 3}, false));
-  EXPECT_NEAR(errors->relative, 0.5, 1e-12);
-  EXPECT_NEAR(errors->high, 0.5, 1e-12);
-  EXPECT_EQ(Compare(Known({0, 0}), Known({0, 0}))->relative, 0);
-}
-
-TEST(Metrics, ErrorsAgainstTheReferenceAreMeasuredByItsSize) {
-  const auto session = SessionOf("graph g(x: float32[n,2]) -> (y) {\n y = Relu(x)\n}");
-  const auto worse = SessionOf("graph g(x: float32[n,2]) -> (y) {\n s: float32[] = const [1.1]\n r = Relu(x)\n y = Mul(r, s)\n}");
-  const Folder folder;
-  WriteNpz(folder / "a.npz", {{"x", Counting({8, 2})}});
-  auto data = DataSet::Open(folder.path(), *session);
-  ASSERT_TRUE(data.ok());
-  const std::vector<size_t> samples = {1, 2, 5};
-  References references(*session, **data);
-  const auto rmse = *ParseMetric("rmse");
-  const auto before = Evaluate(*session, **data, samples, rmse, &references);
-  const auto after = Evaluate(*worse, **data, samples, rmse, &references);
-  ASSERT_TRUE(before.ok() && after.ok()) << before.status().message() << after.status().message();
-  EXPECT_EQ(before->value, 0);
-  const auto drop = Compare(*before, *after);
-  EXPECT_EQ(drop->rows, 3u);
-  EXPECT_NEAR(drop->relative, 0.1, 1e-6);
-  const auto cosine = Evaluate(*worse, **data, samples, *ParseMetric("cosine"), &references);
-  EXPECT_NEAR(cosine->value, 1, 1e-9);
-  EXPECT_EQ(Evaluate(*worse, **data, samples, rmse, nullptr).status().code(), Code::kUsage);
-}
-
-TEST(Metrics, OneAnswerIsTheSmallestStep) {
-  const HostTensor y = Output({4, 2}, {0, 1, 0, 1, 0, 1, 0, 1});
-  const Evaluation exact = JudgeOne("top1", y, 4, Labels({4}, {1, 1, 0, 0}));
-  EXPECT_DOUBLE_EQ(Compare(exact, JudgeOne("top1", y, 4, Labels({4}, {1, 0, 0, 0})))->step, 0.5);  // of the two that are right
-  const std::vector<HostTensor> reference = {y};
-  const Evaluation cosine = JudgeOne("cosine", Output({4, 2}, {1, 1, 0, 1, 0, 1, 0, 1}), 4, {}, &reference);
-  EXPECT_EQ(Compare(cosine, cosine)->step, 0);
 }
 
 TEST(Metrics, UsersCommand) {

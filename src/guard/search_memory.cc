@@ -64,6 +64,7 @@ std::string ToText(const Drop& drop) {
                {"reference", Number(drop.reference)},
                {"value", Number(drop.value)},
                {"relative", Number(drop.relative)},
+               {"expected", Number(drop.expected)},
                {"low", Number(drop.low)},
                {"high", Number(drop.high)},
                {"rows", drop.rows}});
@@ -77,6 +78,7 @@ std::optional<Drop> DropFromText(const std::string& text) {
             {{"reference", &drop.reference},
              {"value", &drop.value},
              {"relative", &drop.relative},
+             {"expected", &drop.expected},
              {"low", &drop.low},
              {"high", &drop.high},
              {"rows", &rows}},
@@ -90,14 +92,16 @@ std::optional<Drop> DropFromText(const std::string& text) {
 }
 
 std::string ToText(const Duel& duel) {
-  return Dump({{"first_us", duel.first_us}, {"second_us", duel.second_us}, {"noise", duel.noise}});
+  return Dump({{"first_us", duel.first_us}, {"second_us", duel.second_us}, {"ratio", duel.ratio}, {"noise", duel.noise}});
 }
 
 std::optional<Duel> DuelFromText(const std::string& text) {
   Duel duel;
   Json object;
-  if (!Read(text, {{"first_us", &duel.first_us}, {"second_us", &duel.second_us}, {"noise", &duel.noise}}, &object))
-    return std::nullopt;
+  const bool read =
+      Read(text, {{"first_us", &duel.first_us}, {"second_us", &duel.second_us}, {"ratio", &duel.ratio}, {"noise", &duel.noise}},
+           &object);
+  if (!read) return std::nullopt;
   return duel;
 }
 

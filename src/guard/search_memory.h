@@ -7,6 +7,7 @@
 #include <string>
 
 #include "guard/assess.h"
+#include "guard/drop.h"
 
 namespace tenon::guard {
 

@@ -357,7 +357,7 @@ class Tuner {
                            guard::Race(default_->session(), tuned.session(), data_, samples, kRaceRounds, run_));
     result_.before_us = duel.first_us;
     result_.after_us = duel.second_us;
-    return std::string(duel.second_us < duel.first_us * (1 - duel.noise) ? "faster" : "not faster");
+    return std::string(duel.second_is_faster() ? "faster" : "not faster");
   }
 
   Status KeepAs(std::string verdict) {

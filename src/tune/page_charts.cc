@@ -143,7 +143,7 @@ std::string DropCurve(const Json& document) {
     rows.push_back(&t);
     most_ms = std::max(most_ms, Number(t, "estimated_us") / 1e3);
     least_drop = std::min(least_drop, Number(t, "drop"));
-    most_drop = std::max(most_drop, Number(t, "drop"));
+    most_drop = std::max(most_drop, Number(t, "high"));
   }
   if (rows.empty()) return {};
   std::stable_sort(rows.begin(), rows.end(),
@@ -165,11 +165,15 @@ std::string DropCurve(const Json& document) {
            Label(p.right, p.Y(allowed) - 5, "end", "allowed", "label allowed-text");
   for (const Json* t : rows) {
     const double drop = Number(*t, "drop");
+    const double high = Number(*t, "high");
+    const double x = p.X(Number(*t, "estimated_us") / 1e3);
     const double y = p.Y(std::min(drop, p.y1));
-    svg += fmt::format("<circle class=\"{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\"><title>{}</title></circle>",
-                       drop <= allowed ? "good" : "bad", p.X(Number(*t, "estimated_us") / 1e3), y,
-                       Escape(fmt::format("{}: {:.0f} operators lowered, {:.3f} ms, drop {:.3f} %", Text(*t, "what"),
-                                          Number(*t, "lowered"), Number(*t, "estimated_us") / 1e3, 100 * drop)));
+    svg += Line(x, y, x, p.Y(std::clamp(high, drop, p.y1)), "grid");
+    svg += fmt::format(
+        "<circle class=\"{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\"><title>{}</title></circle>",
+        t->value("within", false) ? "good" : "bad", x, y,
+        Escape(fmt::format("{}: {:.0f} operators lowered, {:.3f} ms, drop {:.3f} %, at most {:.3f} %", Text(*t, "what"),
+                           Number(*t, "lowered"), Number(*t, "estimated_us") / 1e3, 100 * drop, 100 * high)));
   }
   svg += Label(475, 336, "middle", "estimated time of a run, ms", "axis") + "<g transform=\"translate(16 158) rotate(-90)\">" +
          Label(0, 0, "middle", "drop on deciding samples, %", "axis") + "</g>";

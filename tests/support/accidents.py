@@ -5,7 +5,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from support import library
 
-TOKENS, WIDTH, LAYERS, SAMPLES = 48, 192, 4, 160
+TOKENS, WIDTH, LAYERS, SAMPLES = 48, 192, 4, 320
 
 
 class Net:
