@@ -141,6 +141,24 @@ void JudgeByMargins(const Evaluation& reference, const Evaluation& value, Drop* 
       drop);
 }
 
+// Rows of which no more is known than that they are right or wrong. Agresti and Min, "Simple improved confidence intervals for
+// comparing matched proportions", 2005: half an answer more in each cell, so that no changed answer does not mean that none can
+// change.
+void JudgeByAnswers(const Evaluation& reference, const Evaluation& value, Drop* drop) {
+  double lost = 0;
+  double won = 0;
+  for (size_t i = 0; i < drop->rows; ++i) {
+    lost += reference.values[i] > value.values[i] ? 1 : 0;
+    won += reference.values[i] < value.values[i] ? 1 : 0;
+  }
+  const double n = static_cast<double>(drop->rows) + 2;
+  const double middle = (lost - won) / n;
+  const double half = 1.96 * std::sqrt(lost + won + 1 - (lost - won) * middle) / n;
+  const auto relative = [&](double less) { return Relative(reference.value, reference.value - less, reference.value, true); };
+  drop->low = relative(middle - half);
+  drop->high = relative(middle + half);
+}
+
 void JudgeByRows(const Evaluation& reference, const Evaluation& value, Drop* drop) {
   const bool sized = !value.sizes.empty();
   SetInterval(
@@ -173,10 +191,11 @@ Result<Drop> Compare(const Evaluation& reference, const Evaluation& value) {
   const double size = value.sizes.empty() ? reference.value : Combined(value.sizes, value.combine);
   drop.relative = Relative(drop.reference, drop.value, size, value.higher_is_better);
   drop.expected = drop.low = drop.high = drop.relative;
-  if (n > 0 && AllOrNothing(reference) && AllOrNothing(value)) drop.step = Relative(1, 0, size * static_cast<double>(n), true);
+  const bool answers = n > 0 && value.higher_is_better && AllOrNothing(reference) && AllOrNothing(value);
+  if (answers) drop.step = Relative(1, 0, size * static_cast<double>(n), true);
   if (n < 2) return drop;
   const bool margins = !reference.margins.empty() && reference.margins.size() == value.margins.size();
-  (margins ? JudgeByMargins : JudgeByRows)(reference, value, &drop);
+  (margins ? JudgeByMargins : answers ? JudgeByAnswers : JudgeByRows)(reference, value, &drop);
   return drop;
 }
 

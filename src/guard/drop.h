@@ -21,7 +21,9 @@ struct Drop {
   /// none that changed does not mean that none can. There the margins tell more: each row's lead is lowered by what the change
   /// took from leads of about the same size, which counts the answers that nearly changed too. Else as `relative`.
   double expected = 0;
-  double low = 0;  ///< 95 % interval of `expected`: percentiles of a paired bootstrap over rows, fixed seed
+  /// 95 % interval of `expected`: percentiles of a paired bootstrap over rows, fixed seed; of answers without margins Agresti and
+  /// Min's
+  double low = 0;
   double high = 0;
   size_t rows = 0;  ///< rows judged; 0: not known one by one, then low = high = relative
   double step = 0;  ///< what one more wrong row would cost, where every row is right or wrong; else 0

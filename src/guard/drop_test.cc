@@ -34,7 +34,7 @@ TEST(Drop, HasAnIntervalOfPairs) {
   const auto errors = Compare(Known({2, 2}, false), Known({3, 3}, false));
   EXPECT_NEAR(errors->relative, 0.5, 1e-12);
   EXPECT_NEAR(errors->high, 0.5, 1e-12);
-  EXPECT_EQ(Compare(Known({0, 0}), Known({0, 0}))->relative, 0);
+  EXPECT_EQ(Compare(Known({0.5, 0}), Known({0.5, 0}))->high, 0);
 }
 
 TEST(Drop, OfErrorsAgainstTheReferenceIsMeasuredByItsSize) {
@@ -57,6 +57,14 @@ TEST(Drop, OfErrorsAgainstTheReferenceIsMeasuredByItsSize) {
   const auto cosine = Evaluate(*worse, **data, samples, *ParseMetric("cosine"), &references);
   EXPECT_NEAR(cosine->value, 1, 1e-9);
   EXPECT_EQ(Evaluate(*worse, **data, samples, rmse, nullptr).status().code(), Code::kUsage);
+}
+
+TEST(Drop, OfAnswersAloneIsNotSureOfNone) {
+  const auto of = [](size_t rows) { return *Compare(Known(std::vector<double>(rows, 1)), Known(std::vector<double>(rows, 1))); };
+  EXPECT_EQ(of(300).relative, 0);
+  EXPECT_FALSE(Within(of(300), 0.005));
+  EXPECT_NEAR(of(300).high, 1.96 / 302, 1e-9);
+  EXPECT_TRUE(Within(of(400), 0.005));
 }
 
 TEST(Drop, OneAnswerIsTheSmallestStep) {
