@@ -34,21 +34,28 @@ void Four(__m512i codes, __m512 scale, __m512 shift, __m512i order, uint16_t* to
   StorePair(_mm512_fmadd_ps(f2, scale, shift), _mm512_fmadd_ps(f3, scale, shift), order, to + 32);
 }
 
-void UnpackFloats(const uint8_t* w, const Layout& layout, int64_t blocks, uint16_t* to) {
+void UnpackFloats(const uint8_t* w, Codes codes, int64_t blocks, uint16_t* to) {
   const __m512i order = Order();
   const auto at = [&](int64_t d) {
-    if (layout.codes == Codes::kF32) return _mm512_loadu_ps(reinterpret_cast<const float*>(w) + d * 16);
-    const __m256i h = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(w) + d);
-    if (layout.codes == Codes::kF16) return _mm512_cvtph_ps(h);
-    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16));
+    if (codes == Codes::kF32) return _mm512_loadu_ps(reinterpret_cast<const float*>(w) + d * 16);
+    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(w) + d));
   };
   for (int64_t b = 0; b < blocks; ++b, to += 1024) {
     for (int64_t p = 0; p < 16; ++p) StorePair(at(b * 32 + 2 * p), at(b * 32 + 2 * p + 1), order, to + p * 32);
   }
 }
 
+// Pairs of bf16 lie as a panel has them.
+void CopyPairs(const uint8_t* w, int64_t blocks, uint16_t* to) {
+  for (int64_t b = 0; b < blocks; ++b, w += 1024, to += 1024) {
+#pragma GCC unroll 16
+    for (int p = 0; p < 16; ++p) _mm512_storeu_si512(to + p * 32, _mm512_loadu_si512(w + p * 64));
+  }
+}
+
 void Unpack(const uint8_t* w, const Layout& layout, int64_t blocks, uint16_t* to) {
-  if (layout.is_float()) return UnpackFloats(w, layout, blocks, to);
+  if (layout.codes == Codes::kBf16) return CopyPairs(w, blocks, to);
+  if (layout.is_float()) return UnpackFloats(w, layout.codes, blocks, to);
   const __m512i order = Order(), nibble = _mm512_set1_epi8(15);
   const int64_t step = layout.block_bytes(), code_bytes = layout.code_bytes(), scale_bytes = layout.scale_bytes();
   const bool bytes = layout.codes == Codes::kBytes, table = layout.table != nullptr;

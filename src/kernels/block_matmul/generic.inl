@@ -28,35 +28,49 @@ void Finish(const FinishTask& t) {
   }
 }
 
-// Sixteen elements of depth d of a float group.
-static inline V FloatAt(const uint8_t* w, Codes codes, int64_t d) {
-  if (codes == Codes::kF32) return Load(reinterpret_cast<const float*>(w) + d * 16);
-  const auto* p = reinterpret_cast<const uint16_t*>(w) + d * 16;
-  return codes == Codes::kF16 ? LoadH(p) : LoadB(p);
+// Sixteen elements each of depths d and d + 1 of a float group; d is even.
+template <Codes kCodes>
+static inline void FloatsAt(const uint8_t* w, int64_t d, V* first, V* second) {
+  if constexpr (kCodes == Codes::kF32) {
+    const float* p = reinterpret_cast<const float*>(w) + d * 16;
+    *first = Load(p), *second = Load(p + 16);
+  } else {
+    const uint16_t* p = reinterpret_cast<const uint16_t*>(w) + d * 16;
+    if constexpr (kCodes == Codes::kBf16) return LoadBPairs(p, first, second);
+    *first = LoadH(p), *second = LoadH(p + 16);
+  }
 }
 
 // How far ahead weights are asked for: the hardware alone looks too near to keep the memory busy.
 constexpr int64_t kAhead = 8192;
 
-// Sums of few rows are several chains each, of depth 0, 1, .. modulo their number: one would wait for its own last addition. Floats
-// go by twice as fast as blocks.
+// Sums of few rows are several chains each, of depth 0, 1, .. modulo their number: one would wait for its own last addition.
 template <Codes kCodes, int kRows>
 void DotFloats(const Dot& t) {
   constexpr int kChains = kRows == 1 ? 4 : kRows == 2 ? 2 : 1;
-  constexpr int64_t kBytes = kCodes == Codes::kF32 ? 64 : 32;
+  constexpr int64_t kDepth = 4, kBytes = kCodes == Codes::kF32 ? 64 : 32;
   V acc[kRows][kChains];
   for (auto& row : acc) {
     for (V& a : row) a = Zero();
   }
-  for (int64_t d = 0; d < t.blocks * 32; d += kChains) {
-    for (int64_t line = 0; line < kChains * kBytes; line += 64) __builtin_prefetch(t.w + d * kBytes + 2 * kAhead + line);
-    for (int c = 0; c < kChains; ++c) {
-      const V w = FloatAt(t.w, kCodes, d + c);
-      for (int r = 0; r < kRows; ++r) acc[r][c] = Fma(w, Set(t.x[r].x[d + c]), acc[r][c]);
+  for (int64_t d = 0; d < t.blocks * 32; d += kDepth) {
+    for (int64_t line = 0; line < kDepth * kBytes; line += 64) __builtin_prefetch(t.w + d * kBytes + kAhead + line);
+#pragma GCC unroll 2
+    for (int c = 0; c < kDepth; c += 2) {
+      V first, second;
+      FloatsAt<kCodes>(t.w, d + c, &first, &second);
+#pragma GCC unroll 4
+      for (int r = 0; r < kRows; ++r) {
+        const float* x = t.x[r].x + d + c;
+        acc[r][c % kChains] = Fma(first, Set(x[0]), acc[r][c % kChains]);
+        acc[r][(c + 1) % kChains] = Fma(second, Set(x[1]), acc[r][(c + 1) % kChains]);
+      }
     }
   }
+#pragma GCC unroll 4
   for (int r = 0; r < kRows; ++r) {
     V sum = acc[r][0];
+#pragma GCC unroll 4
     for (int c = 1; c < kChains; ++c) sum = Add(sum, acc[r][c]);
     Store(t.y + r * t.y_step, sum);
   }
@@ -94,22 +108,39 @@ static inline uint32_t Bf16Of(float f) {
   return (x + 0x7fff + ((x >> 16) & 1)) >> 16;
 }
 
+// Pairs of bf16 lie as a panel has them.
+static inline void UnpackBf16(const uint8_t* w, int64_t blocks, uint16_t* to) {
+  for (int64_t b = 0; b < blocks; ++b) __builtin_memcpy(to + b * 1024, w + b * 1024, 1024);
+}
+
+static inline void FloatsOfBlock(const uint8_t* w, Codes codes, int i, float* first, float* second) {
+  V a, b;
+  codes == Codes::kF32 ? FloatsAt<Codes::kF32>(w, i, &a, &b) : FloatsAt<Codes::kF16>(w, i, &a, &b);
+  Store(first, a), Store(second, b);
+}
+
+// Elements i of the 32 of a block, of each column.
+static inline void CodesOfBlock(const uint8_t* block, const Layout& layout, int i, float* to) {
+  const uint8_t* scales = block + layout.code_bytes();
+  const int half = layout.halves ? i / 16 : 0;
+  for (int c = 0; c < 16; ++c) to[c] = static_cast<float>(CodeAt(block, layout, i, c) - layout.zero);
+  V v = Mul(Load(to), ScaleAt(scales, layout.wide, half));
+  if (layout.has_min) v = Sub(v, ScaleAt(scales + layout.scale_bytes(), layout.wide, half));
+  Store(to, v);
+}
+
 void UnpackPlain(const uint8_t* w, const Layout& layout, int64_t blocks, uint16_t* to) {
+  if (layout.codes == Codes::kBf16) return UnpackBf16(w, blocks, to);
   const int64_t step = layout.block_bytes();
-  for (int64_t b = 0; b < blocks; ++b, to += 1024) {
-    for (int i = 0; i < 32; ++i) {
-      float f[16];
+  for (int64_t b = 0; b < blocks; ++b, w += step, to += 1024) {
+    for (int i = 0; i < 32; i += 2) {
+      float f[2][16];
       if (layout.is_float()) {
-        Store(f, FloatAt(w, layout.codes, b * 32 + i));
+        FloatsOfBlock(w, layout.codes, i, f[0], f[1]);
       } else {
-        const uint8_t *block = w + b * step, *scales = block + layout.code_bytes();
-        const int half = layout.halves ? i / 16 : 0;
-        for (int c = 0; c < 16; ++c) f[c] = static_cast<float>(CodeAt(block, layout, i, c) - layout.zero);
-        V v = Mul(Load(f), ScaleAt(scales, layout.wide, half));
-        if (layout.has_min) v = Sub(v, ScaleAt(scales + layout.scale_bytes(), layout.wide, half));
-        Store(f, v);
+        CodesOfBlock(w, layout, i, f[0]), CodesOfBlock(w, layout, i + 1, f[1]);
       }
-      for (int c = 0; c < 16; ++c) to[i / 2 * 32 + c * 2 + i % 2] = static_cast<uint16_t>(Bf16Of(f[c]));
+      for (int c = 0; c < 32; ++c) to[i / 2 * 32 + c] = static_cast<uint16_t>(Bf16Of(f[c % 2][c / 2]));
     }
   }
 }

@@ -15,6 +15,7 @@
 #include "kernels/gemm/gemm.h"
 #include "kernels/kernel_util.h"
 #include "kernels/kv_step.h"
+#include "tensor/huge_pages.h"
 
 namespace tenon::kernels::block_matmul {
 namespace {
@@ -135,7 +136,7 @@ class Packed final : public Kernel {
     }
     width_ = column;
     SetForm();
-    buffer_ = Buffer::Allocate(static_cast<size_t>(bytes));
+    buffer_ = AllocateOnHugePages(static_cast<size_t>(bytes));
     if (buffer_ == nullptr) return ResourceLimit("no memory for {} bytes of packed weights", bytes);
     size_t at = 0;
     std::vector<int64_t> done(count, 0);
@@ -223,6 +224,24 @@ class Packed final : public Kernel {
     inner_.finish(t);
   }
 
+  // Before tile `t` of `tiles` of panel i: asks for where its results go, and for its share of the panel after this one.
+  void AskFor(const Job& job, int64_t i, int64_t row, int64_t rows, int64_t t, int64_t tiles) const {
+    const int64_t column = GroupAt(2 * i).column, groups = std::ssize(groups_);
+    const int64_t columns = gated() || 2 * i + 1 == groups ? 16 : 32;
+    for (int64_t r = row; r < row + rows; ++r) {
+      for (int64_t c = 0; c < columns; c += 16) {
+        __builtin_prefetch(job.y + r * width_ + column + c, 1);
+        if (job.residual != nullptr) __builtin_prefetch(job.residual + r * width_ + column + c);
+      }
+    }
+    if (2 * i + 2 >= groups) return;
+    const Group &first = GroupAt(2 * i + 2), &last = GroupAt(std::min(2 * i + 3, groups - 1));
+    const int64_t bytes = last.offset - first.offset + blocks_ * last.layout.block_bytes();
+    for (int64_t at = bytes * t / tiles / 64 * 64; at < bytes * (t + 1) / tiles; at += 64) {
+      __builtin_prefetch(Data(first) + at, 0, 2);
+    }
+  }
+
   void Few(const Job& job, hw::Team& team) const {
     const RowBytes bytes(blocks_);
     RowX rows[kFewRows];
@@ -273,8 +292,10 @@ class Packed final : public Kernel {
         const bool narrow = 2 * i + 1 == groups;
         inner_.unpack(Data(GroupAt(2 * i)), GroupAt(2 * i).layout, blocks_, panel);
         if (!narrow) inner_.unpack(Data(GroupAt(2 * i + 1)), GroupAt(2 * i + 1).layout, blocks_, panel + 512);
-        for (int64_t r = 0; r < job.m; r += tiles_.max_rows) {
-          const int64_t rows = std::min(tiles_.max_rows, job.m - r);
+        const int64_t row_tiles = (job.m + tiles_.max_rows - 1) / tiles_.max_rows;
+        for (int64_t t = 0; t < row_tiles; ++t) {
+          const int64_t r = t * tiles_.max_rows, rows = std::min(tiles_.max_rows, job.m - r);
+          AskFor(job, i, r, rows, t, row_tiles);
           tiles_.tile({job.scratch + r * depth * element, depth, nullptr, 1, blocks_, panel, acc, rows, narrow});
           Finish(job, 2 * i, r, rows, acc, 32);
           if (!gated() && !narrow) Finish(job, 2 * i + 1, r, rows, acc + 16, 32);
@@ -338,6 +359,7 @@ class Packed final : public Kernel {
         const ByteTile* before = nullptr;
         for (int64_t t = 0; t < rows.tiles; ++t) {
           const auto* x = reinterpret_cast<const ByteTile*>(job.scratch + t * tile.all);
+          AskFor(job, i / 2, x->first, x->x.rows, t, rows.tiles);
           bytes_->tile({panel, &form_, blocks_, &x->x, sums[t % 2]});
           if (before != nullptr) FinishPair(job, i, count, before->first, before->x.rows, sums[(t + 1) % 2]);
           before = x;

@@ -6,7 +6,7 @@
 //   bytes    512 bytes: vector j < 8 holds [column][4]: elements 4j..4j+3
 //   element = scale * (code - zero) - min, scale and min of a column for 32 elements, or (halves) for each 16 of them;
 //   scales and minima [halves][16], as f16 or f32. With `table`, code is the table's value + 128 and zero is 128.
-// Floats (f16, bf16, f32) have no blocks: [depth][16].
+// Floats have no blocks: f16 and f32 [depth][16], bf16 [pair of depth][16][2].
 #ifndef TENON_KERNELS_BLOCK_MATMUL_PACKED_H_
 #define TENON_KERNELS_BLOCK_MATMUL_PACKED_H_
 

@@ -189,7 +189,10 @@ void PackFloats(const BlockFormat& format, const Layout& layout, const uint8_t* 
   for (int c = 0; c < 16; ++c) {
     if (rows[c] == nullptr) continue;
     if (each == 2) {
-      for (int64_t d = 0; d < k; ++d) std::memcpy(to + (d * 16 + c) * 2, rows[c] + d * 2, 2);
+      const bool pairs = layout.codes == Codes::kBf16;
+      for (int64_t d = 0; d < k; ++d) {
+        std::memcpy(to + 2 * (pairs ? d / 2 * 32 + c * 2 + d % 2 : d * 16 + c), rows[c] + d * 2, 2);
+      }
       continue;
     }
     const int64_t elements = format.elements;   // at most 256

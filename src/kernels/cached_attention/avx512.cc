@@ -13,6 +13,6 @@ namespace {
 // clang-format on
 }  // namespace
 
-extern const Inner kAvx512 = {Row<uint16_t>, Row<float>, Turn, StoreHalves, Widen, Weigh, AddTile};
+extern const Inner kAvx512 = {Row<uint16_t>, Row<float>, Turn, StoreHalves, Widen, Weigh, AddTile, Divide};
 
 }  // namespace tenon::kernels::cached_attention

@@ -56,7 +56,8 @@ struct WeighTask {
   int64_t window;            ///< 0: all of them
   int64_t first_token;       ///< of the block
   float scale, softcap;
-  float *max, *sum;          ///< [rows]
+  float* max;                ///< [rows]
+  float* sum;                ///< [rows][16] parts of it
   float* o;                  ///< [rows][dim], made relative to the new maximum
   int64_t dim;
 };
@@ -67,6 +68,15 @@ struct AddTask {
   int64_t rows;
   float* o;
   int64_t o_step;
+};
+
+/// y[r][0, dim) = o[r][0, dim) / sum[r], zeros where nothing was seen
+struct DivideTask {
+  const float* o;            ///< [rows][dim]
+  const float* sum;          ///< [rows][16] parts of it
+  int64_t rows, dim;         ///< dim a multiple of 16
+  float* y;
+  int64_t y_step;
 };
 
 inline constexpr float kNever = -3.0e38f;   ///< the score of what is not seen
@@ -81,6 +91,7 @@ struct Inner {
   void (*widen)(const uint16_t* from, int64_t n, float* to);
   void (*weigh)(const WeighTask& task);
   void (*add)(const AddTask& task);
+  void (*divide)(const DivideTask& task);
 };
 
 extern const Inner kPortable;

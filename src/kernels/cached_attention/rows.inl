@@ -103,10 +103,21 @@ void Turn(const TurnTask& t) {
   }
   const int64_t step = t.interleaved ? 2 : 1, other = t.interleaved ? 1 : t.half;
   int64_t i = 0;
-  for (; !t.interleaved && i + 16 <= t.half; i += 16) {
-    const V a = Load(x + i), b = Load(x + i + other), cos = Load(t.cos + i), sin = Load(t.sin + i);
-    Store(t.to + i, Sub(Mul(a, cos), Mul(b, sin)));
-    Store(t.to + i + other, Add(Mul(b, cos), Mul(a, sin)));
+  for (; i + 16 <= t.half; i += 16) {
+    V a = Zero(), b = Zero();
+    if (t.interleaved) {
+      LoadPairs(x + 2 * i, &a, &b);
+    } else {
+      a = Load(x + i), b = Load(x + i + other);
+    }
+    const V cos = Load(t.cos + i), sin = Load(t.sin + i);
+    const V turned = Sub(Mul(a, cos), Mul(b, sin)), other_turned = Add(Mul(b, cos), Mul(a, sin));
+    if (t.interleaved) {
+      StorePairs(t.to + 2 * i, turned, other_turned);
+      continue;
+    }
+    Store(t.to + i, turned);
+    Store(t.to + i + other, other_turned);
   }
   for (; i < t.half; ++i) {
     const float a = x[i * step], b = x[i * step + other];
@@ -133,38 +144,60 @@ void Widen(const uint16_t* from, int64_t n, float* to) {
   for (int64_t i = 0; i < n; i += 16) Store(to + i, LoadH(from + i));
 }
 
-void Weigh(const WeighTask& t) {
+// e^x for x <= 0, to five digits: what it is for is rounded to bf16.
+static inline V ExpBelow(V x) {
+  x = Max(x, Set(-110.0f));
+  const V n = RoundV(Mul(x, Set(1.44269504088896341f)));
+  const V r = Fma(n, Set(-0.693147180559945309f), x);
+  V p = Set(4.18756445e-2f);
+  p = Fma(p, r, Set(1.67921430e-1f));
+  p = Fma(p, r, Set(4.99993721e-1f));
+  p = Fma(p, r, Set(9.99962295e-1f));
+  p = Fma(p, r, Set(1.0f));
+  return Scale2(p, n);
+}
+
+// Scores of tokens before `begin` and from `end` on become kNever; all pass the softcap first.
+static inline void Bound(float softcap, int64_t begin, int64_t end, float* w, V* s) {
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) Store(w + i * 16, s[i]);
+  if (softcap > 0) Softcap(softcap, w);
+  for (int64_t i = 0; i < 64 && i < begin; ++i) w[i] = kNever;
+  for (int64_t i = end < 0 ? 0 : end; i < 64; ++i) w[i] = kNever;
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) s[i] = Load(w + i * 16);
+}
+
+void Weigh(const WeighTask& task) {
+  const WeighTask t = task;   // what is stored here might be it, for all the compiler knows
   for (int64_t r = 0; r < t.rows; ++r) {
     float* w = t.weights + r * 64;
     V s[4];
+#pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) s[i] = Mul(Load(t.scores + i / 2 * 1024 + r * 32 + i % 2 * 16), Set(t.scale));
-    const int64_t last = t.position + r + 1 - t.first_token, begin = t.window > 0 && last > t.window ? last - t.window : 0;
-    if (begin > 0 || last < 64 || t.softcap > 0) {
-      for (int i = 0; i < 4; ++i) Store(w + i * 16, s[i]);
-      if (t.softcap > 0) Softcap(t.softcap, w);
-      for (int64_t i = 0; i < 64 && i < begin; ++i) w[i] = kNever;
-      for (int64_t i = last < 0 ? 0 : last; i < 64; ++i) w[i] = kNever;
-      for (int i = 0; i < 4; ++i) s[i] = Load(w + i * 16);
-    }
-    const float m = MaxOf(Max(Max(s[0], s[1]), Max(s[2], s[3])));
-    if (m <= kNever) {   // nothing of this block is seen
+    const int64_t end = t.position + r + 1 - t.first_token, begin = t.window > 0 && end > t.window ? end - t.window : 0;
+    if (begin > 0 || end < 64 || t.softcap > 0) Bound(t.softcap, begin, end, w, s);
+    const float most = MaxOf(Max(Max(s[0], s[1]), Max(s[2], s[3])));
+    if (most <= kNever) {   // nothing of this block is seen
       for (int i = 0; i < 4; ++i) Store(w + i * 16, Zero());
       continue;
     }
-    if (m > t.max[r]) {
+    float max = t.max[r];
+    V sum = Load(t.sum + r * 16);
+    if (most > max) {
       float c[16];
-      Store(c, Exp(Set(t.max[r] - m)));
-      t.sum[r] *= c[0];
-      t.max[r] = m;
+      Store(c, Exp(Set(max - most)));
+      sum = Mul(sum, Set(c[0]));
+      t.max[r] = max = most;
       for (int64_t d = 0; d < t.dim; d += 16) Store(t.o + r * t.dim + d, Mul(Load(t.o + r * t.dim + d), Set(c[0])));
     }
-    V all = Zero();
+    const V shift = Set(max);
+#pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) {
-      const V v = Exp(Sub(s[i], Set(t.max[r])));
-      Store(w + i * 16, v);
-      all = Add(all, v);
+      s[i] = ExpBelow(Sub(s[i], shift));
+      Store(w + i * 16, s[i]);
     }
-    t.sum[r] += SumOf(all);
+    Store(t.sum + r * 16, Add(sum, Add(Add(s[0], s[1]), Add(s[2], s[3]))));
   }
 }
 
@@ -174,5 +207,13 @@ void AddTile(const AddTask& t) {
     const float* acc = t.acc + r * 32;
     Store(o, Add(Load(o), Load(acc)));
     Store(o + 16, Add(Load(o + 16), Load(acc + 16)));
+  }
+}
+
+void Divide(const DivideTask& t) {
+  for (int64_t r = 0; r < t.rows; ++r) {
+    const float sum = SumOf(Load(t.sum + r * 16));
+    const V inverse = Set(sum > 0 ? 1.0f / sum : 0.0f);
+    for (int64_t d = 0; d < t.dim; d += 16) Store(t.y + r * t.y_step + d, Mul(Load(t.o + r * t.dim + d), inverse));
   }
 }

@@ -7,6 +7,8 @@
 namespace tenon::kernels::cached_attention {
 namespace {
 
+constexpr int64_t kSumParts = 16;
+
 int64_t Align(int64_t bytes) {
   return (bytes + 63) / 64 * 64;
 }
@@ -20,7 +22,7 @@ struct Parts {
     o = q + Align(heads * kTileRows * p.dim * element + 64);
     max = o + Align(heads * kTileRows * p.dim * 4);
     sum = max + Align(heads * kTileRows * 4);
-    wide = sum + Align(heads * kTileRows * 4);
+    wide = sum + heads * kTileRows * kSumParts * 4;
     narrow = wide + Align(block * 4);
     keys = narrow + Align(block * 2);
     values = keys + Align(block * 2);
@@ -58,7 +60,7 @@ void RunTile(const TileJob& job, const Inner& inner, const gemm::Bf16Kernels& ke
   const int64_t all_rows = job.heads * kTileRows;
   std::fill(o, o + all_rows * dim, 0.0f);
   std::fill(max, max + all_rows, kNever);
-  std::fill(sum, sum + all_rows, 0.0f);
+  std::fill(sum, sum + all_rows * kSumParts, 0.0f);
   for (int64_t h = 0; h < job.heads; ++h) {
     for (int64_t r = 0; r < job.rows; ++r) {
       kernels.convert(job.q + r * job.step + h * dim, true, dim, scratch + parts.q + (h * kTileRows + r) * dim * element, dim);
@@ -91,11 +93,13 @@ void RunTile(const TileJob& job, const Inner& inner, const gemm::Bf16Kernels& ke
       w.scores = scores, w.weights = floats(parts.weights), w.rows = job.rows;
       w.position = job.position, w.window = p.window, w.first_token = b * kKvBlockTokens;
       w.scale = p.scale, w.softcap = p.softcap;
-      w.max = max + h * kTileRows, w.sum = sum + h * kTileRows, w.o = o + h * kTileRows * dim, w.dim = dim;
+      w.max = max + h * kTileRows, w.sum = sum + h * kTileRows * kSumParts, w.o = o + h * kTileRows * dim, w.dim = dim;
       inner.weigh(w);
       const int64_t depth = (tokens + 31) / 32 * 32;
-      for (int64_t r = 0; r < job.rows; ++r) {
-        kernels.convert(floats(parts.weights) + r * 64, true, depth, scratch + parts.a + r * depth * element, depth);
+      const int64_t at_once = depth == kKvBlockTokens ? job.rows : 1;   // rows of which nothing is left out lie side by side
+      for (int64_t r = 0; r < job.rows; r += at_once) {
+        const int64_t n = at_once * depth;
+        kernels.convert(floats(parts.weights) + r * kKvBlockTokens, true, n, scratch + parts.a + r * depth * element, n);
       }
       if (kernels.begin != nullptr) kernels.begin();
       for (int64_t c = 0; c < dim; c += 32) {
@@ -106,12 +110,7 @@ void RunTile(const TileJob& job, const Inner& inner, const gemm::Bf16Kernels& ke
     }
   }
   for (int64_t h = 0; h < job.heads; ++h) {
-    for (int64_t r = 0; r < job.rows; ++r) {
-      const float s = sum[h * kTileRows + r], inverse = s > 0 ? 1.0f / s : 0.0f;
-      const float* from = o + (h * kTileRows + r) * dim;
-      float* to = job.y + r * job.step + h * dim;
-      for (int64_t d = 0; d < dim; ++d) to[d] = from[d] * inverse;
-    }
+    inner.divide({o + h * kTileRows * dim, sum + h * kTileRows * kSumParts, job.rows, dim, job.y + h * dim, job.step});
   }
 }
 

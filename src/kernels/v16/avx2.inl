@@ -19,10 +19,31 @@ static inline V LoadH(const uint16_t* p) {
   const __m128i* h = reinterpret_cast<const __m128i*>(p);
   return {_mm256_cvtph_ps(_mm_loadu_si128(h)), _mm256_cvtph_ps(_mm_loadu_si128(h + 1))};
 }
-static inline V LoadB(const uint16_t* p) {
-  const __m128i* h = reinterpret_cast<const __m128i*>(p);
-  const __m256i a = _mm256_cvtepu16_epi32(_mm_loadu_si128(h)), b = _mm256_cvtepu16_epi32(_mm_loadu_si128(h + 1));
-  return {_mm256_castsi256_ps(_mm256_slli_epi32(a, 16)), _mm256_castsi256_ps(_mm256_slli_epi32(b, 16))};
+/// Pairs of bf16: the first and the second of each.
+static inline void LoadBPairs(const uint16_t* p, V* first, V* second) {
+  const __m256i* pairs = reinterpret_cast<const __m256i*>(p);
+  const __m256i a = _mm256_loadu_si256(pairs), b = _mm256_loadu_si256(pairs + 1);
+  const __m256i high = _mm256_set1_epi32(static_cast<int>(0xffff0000u));
+  *first = {_mm256_castsi256_ps(_mm256_slli_epi32(a, 16)), _mm256_castsi256_ps(_mm256_slli_epi32(b, 16))};
+  *second = {_mm256_castsi256_ps(_mm256_and_si256(a, high)), _mm256_castsi256_ps(_mm256_and_si256(b, high))};
+}
+static inline __m256 InOrder(__m256 v) {   // 0 1 4 5 2 3 6 7 becomes 0 1 2 .. 7
+  return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(v), 0xd8));
+}
+/// Pairs of floats: the first and the second of each, and back.
+static inline void LoadPairs(const float* p, V* first, V* second) {
+  const __m256 a = _mm256_loadu_ps(p), b = _mm256_loadu_ps(p + 8), c = _mm256_loadu_ps(p + 16), d = _mm256_loadu_ps(p + 24);
+  *first = {InOrder(_mm256_shuffle_ps(a, b, 0x88)), InOrder(_mm256_shuffle_ps(c, d, 0x88))};
+  *second = {InOrder(_mm256_shuffle_ps(a, b, 0xdd)), InOrder(_mm256_shuffle_ps(c, d, 0xdd))};
+}
+static inline void StorePairs(float* p, V first, V second) {
+  const auto half = [](float* to, __m256 x, __m256 y) {
+    const __m256 low = _mm256_unpacklo_ps(x, y), high = _mm256_unpackhi_ps(x, y);
+    _mm256_storeu_ps(to, _mm256_permute2f128_ps(low, high, 0x20));
+    _mm256_storeu_ps(to + 8, _mm256_permute2f128_ps(low, high, 0x31));
+  };
+  half(p, first.a, second.a);
+  half(p + 16, first.b, second.b);
 }
 static inline void StoreH(uint16_t* p, V v) {
   __m128i* h = reinterpret_cast<__m128i*>(p);

@@ -17,9 +17,23 @@ static inline void Store(float* p, V a) {
 static inline V LoadH(const uint16_t* p) {
   return {_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
 }
-static inline V LoadB(const uint16_t* p) {
-  const __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
-  return {_mm512_castsi512_ps(_mm512_slli_epi32(wide, 16))};
+/// Pairs of bf16: the first and the second of each.
+static inline void LoadBPairs(const uint16_t* p, V* first, V* second) {
+  const __m512i pairs = _mm512_loadu_si512(p);
+  first->v = _mm512_castsi512_ps(_mm512_slli_epi32(pairs, 16));
+  second->v = _mm512_castsi512_ps(_mm512_and_si512(pairs, _mm512_set1_epi32(static_cast<int>(0xffff0000u))));
+}
+/// Pairs of floats: the first and the second of each, and back.
+static inline void LoadPairs(const float* p, V* first, V* second) {
+  const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+  const __m512 a = _mm512_loadu_ps(p), b = _mm512_loadu_ps(p + 16);
+  first->v = _mm512_permutex2var_ps(a, even, b);
+  second->v = _mm512_permutex2var_ps(a, _mm512_add_epi32(even, _mm512_set1_epi32(1)), b);
+}
+static inline void StorePairs(float* p, V first, V second) {
+  const __m512i low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+  _mm512_storeu_ps(p, _mm512_permutex2var_ps(first.v, low, second.v));
+  _mm512_storeu_ps(p + 16, _mm512_permutex2var_ps(first.v, _mm512_add_epi32(low, _mm512_set1_epi32(8)), second.v));
 }
 static inline void StoreH(uint16_t* p, V a) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtps_ph(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));

@@ -23,10 +23,16 @@ static inline V LoadH(const uint16_t* p) {
   for (int i = 0; i < 16; ++i) r.f[i] = F16BitsToF32(p[i]);
   return r;
 }
-static inline V LoadB(const uint16_t* p) {
-  V r;
-  for (int i = 0; i < 16; ++i) r.f[i] = BF16BitsToF32(p[i]);
-  return r;
+/// Pairs of bf16: the first and the second of each.
+static inline void LoadBPairs(const uint16_t* p, V* first, V* second) {
+  for (int i = 0; i < 16; ++i) first->f[i] = BF16BitsToF32(p[2 * i]), second->f[i] = BF16BitsToF32(p[2 * i + 1]);
+}
+/// Pairs of floats: the first and the second of each, and back.
+static inline void LoadPairs(const float* p, V* first, V* second) {
+  for (int i = 0; i < 16; ++i) first->f[i] = p[2 * i], second->f[i] = p[2 * i + 1];
+}
+static inline void StorePairs(float* p, V first, V second) {
+  for (int i = 0; i < 16; ++i) p[2 * i] = first.f[i], p[2 * i + 1] = second.f[i];
 }
 static inline void StoreH(uint16_t* p, V a) {
   for (int i = 0; i < 16; ++i) p[i] = F32ToF16Bits(a.f[i]);
