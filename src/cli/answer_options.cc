@@ -11,6 +11,10 @@ void AnswerOptions::Add(CLI::App& app) {
   app.add_option("--chunk", chunk, "Tokens of a prompt that run at one time")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+  app.add_option("--prompt-lookup", lookup,
+                 "Most tokens to guess from what stands in the text already and to check in one step; the answer stays the same")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{0}, generate::Decoder::kMostScored - 1));
   app.add_option("--stop", stop, "Text that ends an answer and is not part of it (repeatable)");
   app.add_option("--temperature", sampler.temperature, "0: the most likely token always")->capture_default_str();
   app.add_option("--top-k", sampler.top_k, "Choose among the best k; 0: all")->capture_default_str();
@@ -31,6 +35,7 @@ void AnswerOptions::Add(CLI::App& app) {
 generate::TextOptions AnswerOptions::text(const CancelToken& cancel) const {
   generate::TextOptions text;
   text.loop.max_tokens = max_tokens;
+  text.loop.lookup = lookup;
   text.loop.run.cancel = &cancel;
   text.sampler = sampler;
   text.stop = stop;

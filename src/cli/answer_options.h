@@ -11,6 +11,7 @@ struct AnswerOptions {
   int64_t max_tokens = 128;
   int64_t context = 0;
   int64_t chunk = 512;
+  int64_t lookup = 0;
   std::vector<std::string> stop;
   generate::SamplerOptions sampler;
 

@@ -89,6 +89,8 @@ Status Run(Options& options, Context& context) {
                      {"ttft_ms", answer.first_token_s * 1e3},
                      {"prefill_tokens_per_s", answer.answer.PrefillRate(given)},
                      {"decode_tokens_per_s", answer.answer.DecodeRate()}}}};
+  if (options.answer.lookup > 0)
+    document["prompt_lookup"] = {{"guessed", answer.answer.guessed}, {"confirmed", answer.answer.confirmed}};
   if (!answer.stop.empty()) document["stop"] = answer.stop;
   if (options.answer.sampler.logprobs > 0) document["logprobs"] = LogprobsJson(answer, tokenizer.get());
   context.Document(document);

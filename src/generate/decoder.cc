@@ -47,7 +47,8 @@ Decoder::Decoder(Session& session, std::unique_ptr<runtime::KvPool> pool, int64_
       pool_(std::move(pool)),
       max_tokens_(max_tokens),
       chunk_(std::min(chunk, max_tokens)),
-      ids_(static_cast<size_t>(chunk_)),
+      vocabulary_(vocabulary),
+      ids_(static_cast<size_t>(std::max(chunk_, kMostScored))),
       logits_(static_cast<size_t>(vocabulary)) {
   blocks_.reserve(static_cast<size_t>(pool_->blocks()));
   tokens_.reserve(static_cast<size_t>(pool_->blocks() * kBlock));
@@ -68,12 +69,21 @@ Status Decoder::Append(std::span<const int32_t> tokens, const RunOptions& option
   }
   for (int64_t i = 0; i < n; i += chunk_) {
     const int64_t count = std::min(chunk_, n - i);
-    TENON_RETURN_IF_ERROR(Step(tokens.subspan(static_cast<size_t>(i), static_cast<size_t>(count)), i + count == n, options));
+    const auto piece = tokens.subspan(static_cast<size_t>(i), static_cast<size_t>(count));
+    TENON_RETURN_IF_ERROR(Step(piece, i + count == n ? 1 : 0, options));
   }
   return {};
 }
 
-Status Decoder::Step(std::span<const int32_t> tokens, bool last, const RunOptions& options) {
+Status Decoder::AppendScored(std::span<const int32_t> tokens, const RunOptions& options) {
+  const auto n = static_cast<int64_t>(tokens.size());
+  if (n == 0 || n > kMostScored) return Usage("{} tokens with scores of each; 1 to {} allowed", n, kMostScored);
+  if (n > max_tokens_ - length()) return Usage("{} tokens after {}; the sequence has room for {}", n, length(), max_tokens_);
+  if (std::ssize(logits_) < n * vocabulary_) logits_.resize(static_cast<size_t>(kMostScored * vocabulary_));
+  return Step(tokens, n, options);
+}
+
+Status Decoder::Step(std::span<const int32_t> tokens, int64_t scored, const RunOptions& options) {
   const auto n = static_cast<int64_t>(tokens.size());
   while (static_cast<int64_t>(blocks_.size()) * kBlock < length() + n) {
     TENON_ASSIGN_OR_RETURN(const int32_t block, pool_->Take());
@@ -82,16 +92,17 @@ Status Decoder::Step(std::span<const int32_t> tokens, bool last, const RunOption
   std::copy(tokens.begin(), tokens.end(), ids_.begin());
   sequence_ = {0, n, length(), blocks_.data(), static_cast<int64_t>(blocks_.size())};
   step_.sequences = {&sequence_, 1};
-  output_row_ = static_cast<int32_t>(n - 1);
-  step_.output_rows = {&output_row_, last ? size_t{1} : size_t{0}};
+  for (int64_t i = 0; i < scored; ++i) output_rows_[i] = static_cast<int32_t>(n - scored + i);
+  step_.output_rows = {output_rows_, static_cast<size_t>(scored)};
   input_.shape[0] = n;
   input_.data = ids_.data(), input_.bytes = static_cast<size_t>(n) * sizeof(int64_t);
-  output_.data = logits_.data(), output_.bytes = logits_.size() * sizeof(float);
+  output_.data = logits_.data(), output_.bytes = static_cast<size_t>(std::max<int64_t>(1, scored) * vocabulary_) * sizeof(float);
   runtime::BindKv(session_, &step_);
   Status status = session_.RunInto(&input_, 1, &output_, 1, options);
   runtime::BindKv(session_, nullptr);
   TENON_RETURN_IF_ERROR(std::move(status));
   tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
+  scored_ = std::max<int64_t>(1, scored);
   return {};
 }
 

@@ -27,12 +27,17 @@ class Decoder {
   /// Appends tokens. kUsage for none or too many; kBadInput for ids that the model does not have; kCancelled within one operator
   /// after `cancel` was set, and then `length()` tells how many went in.
   Status Append(std::span<const int32_t> tokens, const RunOptions& options = {});
-  /// Scores of every token to come next, after the last Append.
-  std::span<const float> logits() const { return logits_; }
+  /// The same for at most kMostScored tokens in one step, with scores after each of them: those that one Append after the other
+  /// would have given.
+  Status AppendScored(std::span<const int32_t> tokens, const RunOptions& options = {});
+  static constexpr int64_t kMostScored = 8;
+  /// Scores of every token to come next, after the last Append; after AppendScored, of what follows token i.
+  std::span<const float> logits() const { return logits(scored_ - 1); }
+  std::span<const float> logits(int64_t i) const { return {logits_.data() + i * vocabulary_, static_cast<size_t>(vocabulary_)}; }
 
   int64_t length() const { return static_cast<int64_t>(tokens_.size()); }
   int64_t max_tokens() const { return max_tokens_; }
-  int64_t vocabulary() const { return static_cast<int64_t>(logits_.size()); }
+  int64_t vocabulary() const { return vocabulary_; }
   /// The tokens of the sequence.
   std::span<const int32_t> tokens() const { return tokens_; }
   /// Forgets all tokens but the first n.
@@ -43,18 +48,20 @@ class Decoder {
 
  private:
   Decoder(Session& session, std::unique_ptr<runtime::KvPool> pool, int64_t max_tokens, int64_t chunk, int64_t vocabulary);
-  Status Step(std::span<const int32_t> tokens, bool last, const RunOptions& options);
+  /// Scores are wanted of the last `scored` tokens.
+  Status Step(std::span<const int32_t> tokens, int64_t scored, const RunOptions& options);
 
   Session& session_;
   std::unique_ptr<runtime::KvPool> pool_;
-  int64_t max_tokens_, chunk_;
+  int64_t max_tokens_, chunk_, vocabulary_;
   std::vector<int32_t> tokens_;
   std::vector<int32_t> blocks_;
   std::vector<int64_t> ids_;
-  std::vector<float> logits_;
+  std::vector<float> logits_;  // of the last step, row by row
+  int64_t scored_ = 1;  // rows of them
   kernels::KvSequence sequence_;
   kernels::KvStep step_;
-  int32_t output_row_ = 0;
+  int32_t output_rows_[kMostScored] = {};
   HostTensor input_, output_;
 };
 

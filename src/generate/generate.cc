@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "generate/lookup.h"
+
 namespace tenon::generate {
 namespace {
 
@@ -35,8 +37,12 @@ Result<Answer> Generate(Decoder& decoder, std::span<const int32_t> prompt, const
   TENON_RETURN_IF_ERROR(decoder.Append(prompt, options.run));
   answer.prefill_s = SecondsSince(start);
   const auto decode = Clock::now();
+  const int64_t before = decoder.length();
+  Lookup lookup(options.lookup);
+  Guess guess;            // what the last step held behind its first token
+  int64_t checked = 0;    // of the guess, in order: the next scores are those after that many
   while (static_cast<int64_t>(answer.tokens.size()) < options.max_tokens) {
-    const int32_t token = pick(decoder.logits());
+    const int32_t token = pick(guess.empty() ? decoder.logits() : decoder.logits(checked));
     if (std::find(options.stop.begin(), options.stop.end(), token) != options.stop.end()) {
       answer.finish = Finish::kStop;
       break;
@@ -46,8 +52,17 @@ Result<Answer> Generate(Decoder& decoder, std::span<const int32_t> prompt, const
       answer.finish = Finish::kStop;
       break;
     }
+    if (checked < guess.size() && guess[checked] == token) {
+      ++checked, ++answer.confirmed;
+      continue;
+    }
+    decoder.Truncate(before + std::ssize(answer.tokens) - 1);
+    lookup.Learn(guess.size(), checked);
     if (static_cast<int64_t>(answer.tokens.size()) == options.max_tokens || decoder.length() == decoder.max_tokens()) break;
-    Status status = decoder.Append({&token, 1}, options.run);
+    const int64_t left = std::min(options.max_tokens - std::ssize(answer.tokens), decoder.max_tokens() - decoder.length() - 1);
+    guess = lookup.Find(decoder.tokens(), token, left), checked = 0;
+    answer.guessed += guess.size();
+    Status status = guess.empty() ? decoder.Append({&token, 1}, options.run) : decoder.AppendScored(guess.step(), options.run);
     if (status.code() == Code::kCancelled) {
       answer.finish = Finish::kCancelled;
       break;
@@ -55,6 +70,7 @@ Result<Answer> Generate(Decoder& decoder, std::span<const int32_t> prompt, const
     TENON_RETURN_IF_ERROR(std::move(status));
     ++answer.steps;
   }
+  decoder.Truncate(before + std::ssize(answer.tokens));
   answer.decode_s = SecondsSince(decode);
   return answer;
 }

@@ -19,6 +19,9 @@ int32_t Greedy(std::span<const float> logits);
 struct LoopOptions {
   int64_t max_tokens = 128;           ///< of the answer
   std::vector<int32_t> stop;          ///< ids that end it and are not part of it
+  /// Most tokens that are guessed from what stands in the sequence already and checked in one step; 0: none. The answer is the
+  /// same.
+  int64_t lookup = 0;
   RunOptions run;
 };
 
@@ -31,9 +34,10 @@ struct Answer {
   double prefill_s = 0;               ///< prompt to the scores of the first token
   double decode_s = 0;                ///< the steps after it
   int64_t steps = 0;                  ///< that many of them
+  int64_t guessed = 0, confirmed = 0;   ///< tokens of the answer, by lookup
 
   double PrefillRate(int64_t prompt_tokens) const { return prefill_s > 0 ? static_cast<double>(prompt_tokens) / prefill_s : 0; }
-  double DecodeRate() const { return decode_s > 0 ? static_cast<double>(steps) / decode_s : 0; }
+  double DecodeRate() const { return decode_s > 0 ? static_cast<double>(steps + confirmed) / decode_s : 0; }
 };
 
 /// Appends `prompt` and then the answer to the decoder's sequence. `on_token` (may be empty) sees each token and says whether to

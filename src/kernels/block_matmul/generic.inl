@@ -1,5 +1,5 @@
-// The inner functions that are the same for every instruction set, over its V; and plain forms of the others. Included by each ISA
-// file after v16/*.inl. Bytes of one block are read as packed.h says.
+// The inner functions that are the same for every instruction set, over its V; and plain forms of the others. Included by each
+// ISA file after v16/*.inl. Bytes of one block are read as packed.h says.
 
 static inline V ScaleAt(const uint8_t* p, bool wide, int half) {
   return wide ? Load(reinterpret_cast<const float*>(p) + 16 * half) : LoadH(reinterpret_cast<const uint16_t*>(p) + 16 * half);
@@ -44,45 +44,41 @@ static inline void FloatsAt(const uint8_t* w, int64_t d, V* first, V* second) {
 // How far ahead weights are asked for: the hardware alone looks too near to keep the memory busy.
 constexpr int64_t kAhead = 8192;
 
-// Sums of few rows are several chains each, of depth 0, 1, .. modulo their number: one would wait for its own last addition.
+// A sum is four chains, of depth 0, 1, 2, 3 modulo 4: one would wait for its own last addition. However many rows there are, each
+// has the same sums.
 template <Codes kCodes, int kRows>
 void DotFloats(const Dot& t) {
-  constexpr int kChains = kRows == 1 ? 4 : kRows == 2 ? 2 : 1;
-  constexpr int64_t kDepth = 4, kBytes = kCodes == Codes::kF32 ? 64 : 32;
+  constexpr int64_t kChains = 4, kBytes = kCodes == Codes::kF32 ? 64 : 32;
   V acc[kRows][kChains];
   for (auto& row : acc) {
     for (V& a : row) a = Zero();
   }
-  for (int64_t d = 0; d < t.blocks * 32; d += kDepth) {
-    for (int64_t line = 0; line < kDepth * kBytes; line += 64) __builtin_prefetch(t.w + d * kBytes + kAhead + line);
+  for (int64_t d = 0; d < t.blocks * 32; d += kChains) {
+    for (int64_t line = 0; line < kChains * kBytes; line += 64) __builtin_prefetch(t.w + d * kBytes + kAhead + line);
 #pragma GCC unroll 2
-    for (int c = 0; c < kDepth; c += 2) {
+    for (int64_t c = 0; c < kChains; c += 2) {
       V first, second;
       FloatsAt<kCodes>(t.w, d + c, &first, &second);
-#pragma GCC unroll 4
+#pragma GCC unroll 2
       for (int r = 0; r < kRows; ++r) {
         const float* x = t.x[r].x + d + c;
-        acc[r][c % kChains] = Fma(first, Set(x[0]), acc[r][c % kChains]);
-        acc[r][(c + 1) % kChains] = Fma(second, Set(x[1]), acc[r][(c + 1) % kChains]);
+        acc[r][c] = Fma(first, Set(x[0]), acc[r][c]);
+        acc[r][c + 1] = Fma(second, Set(x[1]), acc[r][c + 1]);
       }
     }
   }
-#pragma GCC unroll 4
+#pragma GCC unroll 2
   for (int r = 0; r < kRows; ++r) {
-    V sum = acc[r][0];
-#pragma GCC unroll 4
-    for (int c = 1; c < kChains; ++c) sum = Add(sum, acc[r][c]);
-    Store(t.y + r * t.y_step, sum);
+    Store(t.y + r * t.y_step, Add(Add(acc[r][0], acc[r][1]), Add(acc[r][2], acc[r][3])));
   }
 }
 
 template <Codes kCodes>
 void DotRowsOfFloats(const Dot& t) {
-  switch (t.rows) {
-    case 1: DotFloats<kCodes, 1>(t); break;
-    case 2: DotFloats<kCodes, 2>(t); break;
-    case 3: DotFloats<kCodes, 3>(t); break;
-    default: DotFloats<kCodes, 4>(t); break;
+  for (int r = 0; r < t.rows; r += 2) {
+    Dot two = t;
+    two.x += r, two.y += r * t.y_step;
+    r + 1 < t.rows ? DotFloats<kCodes, 2>(two) : DotFloats<kCodes, 1>(two);
   }
 }
 
