@@ -27,6 +27,8 @@ struct CompileOptions {
   /// Type of the keys and values that a language model keeps of its tokens: "f16", or "f32", with which attention computes in f32
   /// too.
   std::string kv_cache = "f16";
+  /// Weights of a language model: "file", as they lie in its file, or "f32", unpacked when it is read.
+  std::string weights = "file";
   /// "high_performance", or "high_precision": no kernel that is faster but less exact (Winograd's convolutions; prompts of
   /// language models in bf16 or eight bits). ATC's name and words.
   std::string op_select_implmode = "high_performance";

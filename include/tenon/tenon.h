@@ -23,7 +23,7 @@ const char* tenon_last_error(void);
 
 /* Compiles a model file into an artifact. `options_json` (may be null):
  *   {"opt_level": 99, "disable_pass": ["NAME"], "input_shape": {"x": ["n", "3", "1..640", "-1"]}, "external_weights": false,
- *    "packed_weights": true, "keep_initializer_inputs": false, "precision": "f32", "kv_cache": "f16",
+ *    "packed_weights": true, "keep_initializer_inputs": false, "precision": "f32", "kv_cache": "f16", "weights": "file",
  *    "op_select_implmode": "high_performance"} */
 int tenon_compile(const char* model, const char* out, const char* options_json);
 

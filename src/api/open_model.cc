@@ -25,7 +25,7 @@ std::string OptionsKey(const CompileOptions& o) {
     key += ";";
   }
   for (const std::string& p : o.disabled_passes) key += "|" + p;
-  key += "|" + o.precision + "|" + o.kv_cache + "|" + o.op_select_implmode;
+  key += "|" + o.precision + "|" + o.kv_cache + "|" + o.weights + "|" + o.op_select_implmode;
   for (const std::string& type : o.optypelist_for_implmode) key += "," + type;
   for (const std::string& file : {o.mixlist, o.keep_dtype}) {
     const auto digest = file.empty() ? Result<std::string>(std::string()) : FileDigest(file);

@@ -20,6 +20,8 @@ Status SetOption(const std::string& key, const json& value, OpenOptions* o) {
     o->compile.op_select_implmode = value.get<std::string>();
   } else if (key == "kv_cache") {
     o->compile.kv_cache = value.get<std::string>();
+  } else if (key == "weights") {
+    o->compile.weights = value.get<std::string>();
   } else if (key == "external_weights") {
     o->compile.external_weights = value.get<bool>();
   } else if (key == "packed_weights") {

@@ -24,6 +24,7 @@ struct Options {
   std::string warmup = "1s";
   int concurrency = 1;
   double rate = 0;
+  bool steps = false;
 };
 
 struct Latencies {
@@ -122,6 +123,7 @@ Status Run(Options& options, Context& context) {
   TENON_RETURN_IF_ERROR(options.model.Finish(context));
   TENON_ASSIGN_OR_RETURN(const double duration, ParseDuration(options.duration));
   TENON_ASSIGN_OR_RETURN(const double warmup, ParseDuration(options.warmup));
+  if (options.steps) return BenchSteps(options.model, duration, context);
   std::vector<int64_t> batches = {0};
   if (options.batches != "0") {
     TENON_ASSIGN_OR_RETURN(batches, ParseIntList(options.batches, "batch"));
@@ -195,6 +197,8 @@ Command Make_bench() {
         app.add_option("--rate", options->rate, "Open loop: requests per second; 0: closed loop")
             ->capture_default_str()
             ->check(CLI::NonNegativeNumber);
+        app.add_flag("--steps", options->steps,
+                     "A language model as a plain graph of f32, with all passes, and with weights as its file has them");
         options->model.AddCompile(app);
         options->model.AddSession(app);
         return [options](Context& context) { return Run(*options, context); };

@@ -1,7 +1,11 @@
 #include "cli/bench_llm.h"
 
+#include <malloc.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
+#include <fstream>
 
 #include "cli/machine.h"
 #include "generate/generate.h"
@@ -18,12 +22,14 @@ std::vector<int32_t> SomeTokens(int64_t n, int64_t vocabulary) {
   return tokens;
 }
 
-// Seconds of each repetition, sorted; at least three.
-Result<std::vector<double>> Measure(double seconds, const std::function<Status()>& once) {
-  TENON_RETURN_IF_ERROR(once());   // plans for its shapes are made
+// Seconds of each repetition, sorted. `first`: of the one before them, which makes plans for its shapes.
+Result<std::vector<double>> Measure(double seconds, size_t least, const std::function<Status()>& once, double* first = nullptr) {
+  const auto cold = Clock::now();
+  TENON_RETURN_IF_ERROR(once());
+  if (first != nullptr) *first = std::chrono::duration<double>(Clock::now() - cold).count();
   std::vector<double> times;
   const auto start = Clock::now();
-  while (times.size() < 3 || std::chrono::duration<double>(Clock::now() - start).count() < seconds) {
+  while (times.size() < least || std::chrono::duration<double>(Clock::now() - start).count() < seconds) {
     const auto begin = Clock::now();
     TENON_RETURN_IF_ERROR(once());
     times.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
@@ -31,6 +37,54 @@ Result<std::vector<double>> Measure(double seconds, const std::function<Status()
   std::sort(times.begin(), times.end());
   return times;
 }
+
+constexpr int64_t kPrompt = 512, kAnswer = 128;
+
+struct Times {
+  double first_token = 0;               // seconds from a session that is open to the scores after its first prompt
+  std::vector<double> prefill, decode;  // of a whole prompt and a whole answer, sorted
+
+  static double Median(const std::vector<double>& sorted) { return sorted[sorted.size() / 2]; }
+  double PrefillRate() const { return static_cast<double>(kPrompt) / Median(prefill); }
+  double DecodeRate() const { return static_cast<double>(kAnswer) / Median(decode); }
+};
+
+Result<Times> MeasureBoth(Session& session, double seconds, size_t least) {
+  TENON_ASSIGN_OR_RETURN(auto decoder, generate::Decoder::Create(session, {.max_tokens = kPrompt + kAnswer}));
+  RunOptions run;
+  run.cancel = &Interrupted();
+  const std::vector<int32_t> prompt = SomeTokens(kPrompt, decoder->vocabulary()),
+                             answer = SomeTokens(kAnswer, decoder->vocabulary());
+  Times times;
+  const auto read_prompt = [&] {
+    decoder->Truncate(0);
+    return decoder->Append(prompt, run);
+  };
+  TENON_ASSIGN_OR_RETURN(times.prefill, Measure(seconds / 2, least, read_prompt, &times.first_token));
+  const auto write_answer = [&]() -> Status {
+    decoder->Truncate(0);
+    for (const int32_t& token : answer) TENON_RETURN_IF_ERROR(decoder->Append({&token, 1}, run));
+    return {};
+  };
+  TENON_ASSIGN_OR_RETURN(times.decode, Measure(seconds / 2, least, write_answer));
+  return times;
+}
+
+// Resident bytes of this process.
+Result<double> ResidentBytes() {
+  malloc_trim(0);
+  std::ifstream statm("/proc/self/statm");
+  double all = 0, resident = 0;
+  if (!(statm >> all >> resident)) return Internal("/proc/self/statm cannot be read");
+  return resident * static_cast<double>(sysconf(_SC_PAGESIZE));
+}
+
+struct BenchStep {
+  const char* name;
+  const char* weights;
+  int opt_level;
+};
+constexpr BenchStep kSteps[] = {{"plain", "f32", 0}, {"fused", "f32", 99}, {"tuned", "file", 99}};
 
 }  // namespace
 
@@ -40,12 +94,7 @@ bool IsLanguageModel(const Session& session) {
 }
 
 Status BenchLanguageModel(const std::string& model, Session& session, double seconds, Context& context) {
-  constexpr int64_t kPrompt = 512, kAnswer = 128;
-  TENON_ASSIGN_OR_RETURN(auto decoder, generate::Decoder::Create(session, {.max_tokens = kPrompt + kAnswer}));
-  RunOptions run;
-  run.cancel = &Interrupted();
-  const std::vector<int32_t> prompt = SomeTokens(kPrompt, decoder->vocabulary()),
-                             answer = SomeTokens(kAnswer, decoder->vocabulary());
+  TENON_ASSIGN_OR_RETURN(const Times measured, MeasureBoth(session, seconds, 3));
   Json results = Json::array();
   std::vector<std::vector<std::string>> table = {{"test", "runs", "tokens/s", "median ms", "min", "max"}};
   const auto report = [&](const char* name, int64_t tokens, const std::vector<double>& times) {
@@ -60,20 +109,39 @@ Status BenchLanguageModel(const std::string& model, Session& session, double sec
     table.push_back({name, std::to_string(times.size()), fmt::format("{:.1f}", static_cast<double>(tokens) / median), ms(median),
                      ms(times.front()), ms(times.back())});
   };
-  TENON_ASSIGN_OR_RETURN(const auto prefill, Measure(seconds / 2, [&] {
-                           decoder->Truncate(0);
-                           return decoder->Append(prompt, run);
-                         }));
-  report("pp512", kPrompt, prefill);
-  TENON_ASSIGN_OR_RETURN(const auto decode, Measure(seconds / 2, [&]() -> Status {
-                           decoder->Truncate(0);
-                           for (const int32_t& token : answer) TENON_RETURN_IF_ERROR(decoder->Append({&token, 1}, run));
-                           return {};
-                         }));
-  report("tg128", kAnswer, decode);
+  report("pp512", kPrompt, measured.prefill);
+  report("tg128", kAnswer, measured.decode);
   context.Document({{"results", results}, {"machine", MachineJson()}});
   context.Say(Table(table));
   context.Say(fmt::format("{}, {} threads", MachineText(), session.threads()));
+  return {};
+}
+
+Status BenchSteps(const ModelOptions& options, double seconds, Context& context) {
+  Json results = Json::array();
+  std::vector<std::vector<std::string>> table = {{"step", "first token ms", "pp512/s", "tg128/s", "MB"}};
+  for (const BenchStep& step : kSteps) {
+    CompileOptions compile = options.compile;
+    compile.weights = step.weights, compile.opt_level = step.opt_level;
+    TENON_ASSIGN_OR_RETURN(const double before, ResidentBytes());
+    TENON_ASSIGN_OR_RETURN(auto session, OpenModel(options.model, compile, options.session, options.cache_dir));
+    if (!IsLanguageModel(*session)) return Usage("'{}' is no language model that generates; --steps is for those", options.model);
+    TENON_ASSIGN_OR_RETURN(const Times times, MeasureBoth(*session, seconds, 1));
+    TENON_ASSIGN_OR_RETURN(const double after, ResidentBytes());
+    const double bytes = std::max(0.0, after - before);
+    results.push_back({{"model", options.model},
+                       {"step", step.name},
+                       {"threads", session->threads()},
+                       {"first_token_ms", times.first_token * 1e3},
+                       {"pp512_tokens_per_s", times.PrefillRate()},
+                       {"tg128_tokens_per_s", times.DecodeRate()},
+                       {"resident_bytes", bytes}});
+    table.push_back({step.name, fmt::format("{:.1f}", times.first_token * 1e3), fmt::format("{:.1f}", times.PrefillRate()),
+                     fmt::format("{:.1f}", times.DecodeRate()), fmt::format("{:.1f}", bytes / 1e6)});
+  }
+  context.Document({{"results", results}, {"machine", MachineJson()}});
+  context.Say(Table(table));
+  context.Say(MachineText());
   return {};
 }
 

@@ -113,6 +113,11 @@ void ModelOptions::AddCompile(CLI::App& app) {
       ->capture_default_str()
       ->check(CLI::IsMember({"f16", "f32"}))
       ->envname("TENON_KV_CACHE");
+  app.add_option("--weights", compile.weights,
+                 "Weights of a language model: file, as they lie in its file, or f32, unpacked (slower, and far more memory)")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"file", "f32"}))
+      ->envname("TENON_WEIGHTS");
   app.add_option("--op-select-implmode", compile.op_select_implmode,
                  "high_precision: no kernel that is faster but less exact; high_performance: the fastest")
       ->capture_default_str()

@@ -7,6 +7,7 @@
 #include "artifact/artifact.h"
 #include "base/mapped_file.h"
 #include "import/gguf/tokenizer_metadata.h"
+#include "import/hf/tokenizer_folder.h"
 #include "tensor/gguf.h"
 
 namespace tenon::cli {
@@ -14,26 +15,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uint64_t kMaxTokenizerFile = uint64_t{256} << 20;
 constexpr uint64_t kMaxLinesFile = uint64_t{4} << 30;
 
 Status Named(const std::string& file, const Status& status) {
   return Status(status.code(), file + ": " + status.message());
-}
-
-Result<text::TokenizerSpec> FromFolder(const fs::path& tokenizer) {
-  TENON_ASSIGN_OR_RETURN(const std::string json, ReadFile(tokenizer.string(), kMaxTokenizerFile));
-  const fs::path folder = tokenizer.parent_path();
-  std::error_code error;
-  std::string config;
-  if (fs::exists(folder / "tokenizer_config.json", error)) {
-    TENON_ASSIGN_OR_RETURN(config, ReadFile((folder / "tokenizer_config.json").string(), kMaxTokenizerFile));
-  }
-  TENON_ASSIGN_OR_RETURN(text::TokenizerSpec spec, text::SpecFromJson(json, config));
-  if (fs::exists(folder / "chat_template.jinja", error)) {
-    TENON_ASSIGN_OR_RETURN(spec.chat_template, ReadFile((folder / "chat_template.jinja").string(), kMaxTokenizerFile));
-  }
-  return spec;
 }
 
 Result<text::TokenizerSpec> FromArtifact(const std::string& path) {
@@ -52,9 +37,9 @@ Result<text::TokenizerSpec> Load(const std::string& model) {
   const fs::path path(model);
   if (fs::is_directory(path, error)) {
     if (!fs::exists(path / "tokenizer.json", error)) return BadInput("the folder has no tokenizer.json");
-    return FromFolder(path / "tokenizer.json");
+    return import::ReadFolderTokenizer((path / "tokenizer.json").string());
   }
-  if (path.extension() == ".json") return FromFolder(path);
+  if (path.extension() == ".json") return import::ReadFolderTokenizer(path.string());
   if (LooksLikeGguf(model)) {
     TENON_ASSIGN_OR_RETURN(const GgufFile file, GgufFile::Open(model));
     return import::ReadGgufTokenizer(file);

@@ -36,16 +36,17 @@ void Count(const ir::Graph& graph, std::map<std::string, int>* counts) {
 
 Result<Imported> Read(const std::string& model, const CompileOptions& options) {
   Imported out;
+  const import::LanguageModelOptions language_model = {.kv_cache = options.kv_cache, .weights = options.weights};
   if (LooksLikeGguf(model)) {
     TENON_ASSIGN_OR_RETURN(const GgufFile file, GgufFile::Open(model));
-    auto graph = import::ImportGguf(file, {.kv_cache = options.kv_cache});
+    auto graph = import::ImportGguf(file, language_model);
     if (!graph.ok()) return std::move(graph).TakeStatus().Within(fmt::format("model '{}'", model));
     out.graph = std::move(graph).value();
     return out;
   }
   std::error_code error;
   if (std::filesystem::is_directory(model, error)) {
-    auto graph = import::ImportHf(model);
+    auto graph = import::ImportHf(model, language_model);
     if (!graph.ok()) return std::move(graph).TakeStatus().Within(fmt::format("model '{}'", model));
     out.graph = std::move(graph).value();
     return out;

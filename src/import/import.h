@@ -47,23 +47,25 @@ Result<ir::Graph> ImportOnnx(const std::string& path, const ImportOptions& optio
 Result<ir::Graph> ImportOnnxBytes(std::string_view bytes, const std::string& base_dir, const ImportOptions& options = {},
                                   ImportReport* report = nullptr);
 
-struct GgufOptions {
+struct LanguageModelOptions {
   std::string kv_cache = "f16";   ///< type of the keys and values that are kept: "f16", "f32"
+  std::string weights = "file";  ///< "file": as they lie in it; "f32": matrices are unpacked, and their products those of ONNX
 };
 
 /// A language model in GGUF, as docs/import.md tells. Weights stay where they are in the file, which the constants keep open.
-/// kUnsupported for an architecture, or a tensor, that is not known; kUsage for another kv_cache.
-Result<ir::Graph> ImportGguf(const GgufFile& file, const GgufOptions& options = {});
+/// kUnsupported for an architecture, or a tensor, that is not known; kUsage for another kv_cache or weights.
+Result<ir::Graph> ImportGguf(const GgufFile& file, const LanguageModelOptions& options = {});
 
-/// A Hugging Face folder: config.json, model.safetensors, and what sentence-transformers keeps beside them. Input `input_ids`
-/// [batch, seq], output `last_hidden_state`; the graph's metadata hold the tokenizer ("tenon.tokenizer"), "tenon.pooling" (cls,
+/// A Hugging Face folder: config.json and model.safetensors, or the parts of it that model.safetensors.index.json names; then
+/// what sentence-transformers keeps beside them. The graph's metadata hold the tokenizer ("tenon.tokenizer"). kUnsupported: a
+/// model_type that is not known. Encoders: input `input_ids` [batch, seq], output `last_hidden_state`, "tenon.pooling" (cls,
 /// mean, max, last), "tenon.normalize" (0, 1), "tenon.max_tokens", and, where the folder has prompts, "tenon.prompt.NAME" and
-/// "tenon.default_prompt" (a NAME). kUnsupported: a model_type that is not known.
-Result<ir::Graph> ImportHf(const std::string& folder);
+/// "tenon.default_prompt" (a NAME). Decoders: as ImportGguf makes them.
+Result<ir::Graph> ImportHf(const std::string& folder, const LanguageModelOptions& options = {});
 
 /// Every node of the graph, bodies included, in the order of the graph, and whether Tenon has its operator.
 struct NodeSupport {
-  std::string name, op, domain;   ///< domain "ai.onnx" for the default one
+  std::string name, op, domain;  ///< domain "ai.onnx" for the default one
   bool supported = false;
 };
 std::vector<NodeSupport> Support(const ir::Graph& graph);

@@ -1,4 +1,5 @@
-// Memory for what is written once and read for long, such as packed weights: many pieces, of any size, side by side on huge pages.
+// Memory for what is written once and read for long, such as packed weights: many pieces, of any size, side by side on huge
+// pages.
 #ifndef TENON_TENSOR_HUGE_PAGES_H_
 #define TENON_TENSOR_HUGE_PAGES_H_
 

@@ -108,6 +108,7 @@ Result<Config> ReadConfig(const GgufFile& file) {
     return Unsupported(
         "architecture '{}'; supported: llama (also smollm, mistral), qwen2, qwen3, phi3, gemma, gemma2, gemma3, granite", *text);
   }
+  c.interleaved_rope = c.arch->interleaved_rope;
   const Keys keys(file, std::string(*text));
   constexpr int64_t kMost = 1 << 20;
   TENON_RETURN_IF_ERROR(keys.Count("block_count", -1, 4096, &c.layers));

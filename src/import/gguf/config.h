@@ -16,6 +16,7 @@ struct Config {
   int64_t window = 0;               ///< of local layers; 0: they see all tokens
   std::vector<bool> local;          ///< by layer
   int64_t rope_dims = 0;
+  bool interleaved_rope = false;    ///< as Arch has it, or not: files other than GGUF have halves always
   float rope_base = 10000, rope_divisor = 1, rope_mscale = 1;
   float local_rope_base = 0;        ///< 0: local layers turn as the others
   float epsilon = 1e-5f;

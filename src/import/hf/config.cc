@@ -1,52 +1,14 @@
 #include "import/hf/config.h"
 
-#include <cmath>
 #include <nlohmann/json.hpp>
+
+#include "import/hf/decoder.h"
+#include "import/hf/fields.h"
 
 namespace tenon::import::hf {
 namespace {
 
 using Json = nlohmann::json;
-
-// The value under the first of `keys` that is there and not null.
-const Json* Find(const Json& j, std::initializer_list<const char*> keys) {
-  if (!j.is_object()) return nullptr;
-  for (const char* key : keys) {
-    const auto it = j.find(key);
-    if (it != j.end() && !it->is_null()) return &*it;
-  }
-  return nullptr;
-}
-
-// A number from 1 to `most`; `fallback` < 0: it must be there.
-Status Count(const Json& j, std::initializer_list<const char*> keys, int64_t fallback, int64_t most, int64_t* to) {
-  const Json* v = Find(j, keys);
-  if (v == nullptr && fallback >= 0) {
-    *to = fallback;
-    return {};
-  }
-  if (v == nullptr || !v->is_number_integer() || v->get<int64_t>() < 1 || v->get<int64_t>() > most)
-    return BadInput("config.json: '{}' is missing or not within 1..{}", *keys.begin(), most);
-  *to = v->get<int64_t>();
-  return {};
-}
-
-Status Real(const Json& j, std::initializer_list<const char*> keys, float* to) {
-  const Json* v = Find(j, keys);
-  if (v == nullptr) return {};
-  if (!v->is_number() || !std::isfinite(v->get<float>()) || v->get<float>() <= 0)
-    return BadInput("config.json: '{}' is no number above 0", *keys.begin());
-  *to = v->get<float>();
-  return {};
-}
-
-// What a key must be for the graph that is built here; absent is fine.
-Status Want(const Json& j, const char* key, const Json& want) {
-  const Json* v = Find(j, {key});
-  if (v == nullptr || *v == want) return {};
-  return Unsupported("config.json: {} is {}; supported is {}", key, v->dump(-1, ' ', true, Json::error_handler_t::replace),
-                     want.dump());
-}
 
 Status ReadActivation(const Json& j, Config* c) {
   const Json* v = Find(j, {"hidden_act", "hidden_activation", "activation_function"});
@@ -132,7 +94,8 @@ Result<Config> ReadConfig(const Json& j) {
   const std::string name = type != nullptr && type->is_string() ? type->get<std::string>() : "";
   Config c;
   c.arch = FindArch(name);
-  if (c.arch == nullptr) return Unsupported("config.json: model_type '{}'; supported: {}", name, KnownArchs());
+  if (c.arch == nullptr)
+    return Unsupported("config.json: model_type '{}'; supported: {}, {}", name, KnownArchs(), KnownDecoders());
   constexpr int64_t kMost = 1 << 24;
   TENON_RETURN_IF_ERROR(Count(j, {"hidden_size", "n_embd"}, -1, kMost, &c.width));
   TENON_RETURN_IF_ERROR(Count(j, {"num_hidden_layers", "n_layer"}, -1, 1024, &c.layers));

@@ -26,12 +26,16 @@ class Safetensors {
   Result<Tensor> Float(const std::string& name, const Shape& shape) const;
   std::set<std::string> Names() const;
 
- private:
   struct Entry {
     DType dtype = DType::kUndefined;
     Shape shape;
     std::span<const std::byte> bytes;
   };
+  const std::map<std::string, Entry>& entries() const { return tensors_; }
+  /// That the bytes lie in; null for a file in memory.
+  const std::shared_ptr<const MappedFile>& file() const { return file_; }
+
+ private:
   std::map<std::string, Entry> tensors_;
   std::shared_ptr<const MappedFile> file_;
 };
