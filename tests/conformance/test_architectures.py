@@ -8,7 +8,7 @@ from support import architectures, paths
 
 FOLDER = paths.ROOT / "tests" / "conformance" / "architectures"
 DECODERS = sorted(path.stem for path in FOLDER.glob("*.gguf"))
-ENCODERS = sorted(path.name for path in FOLDER.iterdir() if path.is_dir())
+ENCODERS = sorted(path.name for path in FOLDER.iterdir() if path.is_dir() and path.name != "decoders")
 
 
 @pytest.mark.parametrize("name", DECODERS)
@@ -16,6 +16,12 @@ def test_decoder(name):
     for way, error in architectures.decoder(FOLDER, name).items():
         assert error < architectures.TOLERANCE, way
     assert architectures.decoder_of_halves(FOLDER, name)["f16"] < architectures.HALF_TOLERANCE
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_decoder_in_a_folder(name):
+    for way, error in architectures.decoder(FOLDER, name, FOLDER / "decoders" / name).items():
+        assert error < architectures.TOLERANCE, way
 
 
 @pytest.mark.parametrize("name", ENCODERS)
