@@ -210,7 +210,7 @@ def killed_under_load(report, name, front, message, victim, seconds):
     rows = load.result()
     count = collections.Counter(row[2] for row in rows)
     report.add(f"{name} requests: cut in their answers, of {len(rows)}", count[-1])   # no balancer may ask again
-    report.add(f"{name} requests: closed without an answer", count[0], most=0 if name.startswith("nginx") else None)
+    report.add(f"{name} requests: closed without an answer", count[0], most=0)
     report.add(f"{name} requests: refused", failed(rows) - count[-1] - count[0], most=0)
     report.add(f"{name} requests: last failure after that", max((row[0] - killed for row in rows if row[2] != 200), default=0), most=5, unit="s")
     report.add(f"{name} requests: longest request after that", max(row[1] for row in rows if row[0] > killed), most=5, unit="s")

@@ -1,17 +1,21 @@
 """tenon serve while things change: reload, unload, groups, settings in files, limits, an instance killed behind nginx and HAProxy."""
+import contextlib
 import http.client
 import json
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import threading
 import time
 
 import numpy as np
 import pytest
+import tritonclient.grpc as triton
+from tritonclient.utils import InferenceServerException
 
-from end_to_end.serving import serve
+from end_to_end.serving import Served, serve
 from end_to_end.test_serve_http import Endless, identity, in_flight, rounds_body
 from support import build_model, paths
 from support.command import tenon
@@ -196,53 +200,87 @@ def test_broken_model_on_the_command_line_ends_the_command(tmp_path):
 
 
 BALANCERS = {
-    "nginx": ("nginx.conf", 8080, lambda conf: ["nginx", "-c", str(conf), "-g", "daemon off;"]),
-    "haproxy": ("haproxy.cfg", 8090, lambda conf: ["haproxy", "-f", str(conf)]),
+    "nginx": ("nginx.conf", 8080, 8081, lambda conf: ["nginx", "-c", str(conf), "-g", "daemon off;"]),
+    "haproxy": ("haproxy.cfg", 8090, 8091, lambda conf: ["haproxy", "-f", str(conf)]),
 }
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+@contextlib.contextmanager
+def balancer(name, one, two, folder):
+    """The shipped configuration before two servers; gives the addresses of its HTTP and its gRPC front."""
+    if shutil.which(name) is None:
+        pytest.fail(f"{name} is missing; run scripts/install_dependencies test")
+    file, http_port, grpc_port, command = BALANCERS[name]
+    fronts = [f"127.0.0.1:{free_port()}" for _ in range(2)]
+    text = (paths.ROOT / "deploy" / file).read_text()
+    changes = {"127.0.0.1:8000": one.http, "127.0.0.1:8010": two.http, "127.0.0.1:8001": one.grpc, "127.0.0.1:8011": two.grpc,
+               f"127.0.0.1:{http_port}": fronts[0], f"127.0.0.1:{grpc_port}": fronts[1], "/tmp/tenon-nginx": f"{folder}/nginx",
+               "port 8000": f"port {one.http.split(':')[1]}", "port 8010": f"port {two.http.split(':')[1]}"}
+    for old, new in changes.items():
+        text = text.replace(old, new)
+    conf = folder / file
+    conf.write_text(text)
+    process = subprocess.Popen(command(conf), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        yield fronts
+    finally:
+        process.terminate()
+        process.communicate(timeout=20)
+
+
+def ask_once(address):
+    """Status of an answer, whatever its body: a balancer's own errors are no JSON. 0: none."""
+    front = type("Front", (), {"http": address, "request": Served.request})()
+    try:
+        return front.request("/v2/models/net/infer", json.dumps(ASK).encode())[0]
+    except (OSError, http.client.HTTPException):
+        return 0
+
+
+def wait_until(holds, seconds=20):
+    until = time.time() + seconds
+    while not holds() and time.time() < until:
+        time.sleep(0.1)
+    assert holds()
 
 
 @pytest.mark.parametrize("name", BALANCERS)
 def test_v19_killed_instance_behind_the_shipped_balancer(name, folder, tmp_path):
-    import socket
-    if shutil.which(name) is None:
-        pytest.fail(f"{name} is missing; run scripts/install_dependencies test")
-    file, port, command = BALANCERS[name]
-    with serve("--models", folder) as one, serve("--models", folder) as two:
-        with socket.socket() as s:   # after the servers have theirs
-            s.bind(("127.0.0.1", 0))
-            free = s.getsockname()[1]
-        text = (paths.ROOT / "deploy" / file).read_text()
-        changes = {"127.0.0.1:8000": one.http, "127.0.0.1:8010": two.http, "127.0.0.1:8001": one.grpc, "127.0.0.1:8011": two.grpc,
-                   f"127.0.0.1:{port}": f"127.0.0.1:{free}", "port 8000": f"port {one.http.split(':')[1]}", "port 8010": f"port {two.http.split(':')[1]}",
-                   "/tmp/tenon-nginx": f"{tmp_path}/nginx"}
-        for old, new in changes.items():
-            text = text.replace(old, new)
-        with socket.socket() as s:   # the gRPC front port is not used here
-            s.bind(("127.0.0.1", 0))
-            text = text.replace("127.0.0.1:8081", f"127.0.0.1:{s.getsockname()[1]}").replace("127.0.0.1:8091", f"127.0.0.1:{s.getsockname()[1]}")
-        conf = tmp_path / file
-        conf.write_text(text)
-        balancer = subprocess.Popen(command(conf), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        try:
-            front = type("Front", (), {"http": f"127.0.0.1:{free}", "request": type(one).request})()
+    with serve("--models", folder) as one, serve("--models", folder) as two, balancer(name, one, two, tmp_path) as (front, _):
+        wait_until(lambda: ask_once(front) == 200)
+        with Load(lambda: ask_once(front), clients=4) as load:
+            time.sleep(0.5)
+            two.process.send_signal(signal.SIGKILL)
+            time.sleep(1.5)
+        lost = len(load.codes) - load.codes.count(200)
+        # At most what the dead instance had begun to answer, one for each client.
+        assert lost <= 4 and len(load.codes) > 50, load.codes
+        assert ask_once(front) == 200
 
-            def ask():
-                try:
-                    return front.request("/v2/models/net/infer", json.dumps(ASK).encode())[0]   # a balancer's own errors are no JSON
-                except (OSError, http.client.HTTPException):
-                    return 0
 
-            until = time.time() + 20
-            while ask() != 200 and time.time() < until:
-                time.sleep(0.1)
-            with Load(ask, clients=4) as load:
-                time.sleep(0.5)
-                two.process.send_signal(signal.SIGKILL)
-                time.sleep(1.5)
-            lost = len(load.codes) - load.codes.count(200)
-            # At most what the dead instance had begun to answer, one for each client.
-            assert lost <= 4 and len(load.codes) > 50, load.codes
-            assert ask() == 200
-        finally:
-            balancer.terminate()
-            balancer.wait(20)
+@pytest.mark.parametrize("name", BALANCERS)
+def test_grpc_behind_the_shipped_balancer(name, folder, tmp_path):
+    with serve("--models", folder) as one, serve("--models", folder) as two, balancer(name, one, two, tmp_path) as (_, front):
+        given = triton.InferInput("x", [1, 4], "FP32")
+        given.set_data_from_numpy(np.ones((1, 4), np.float32))
+
+        def asked(server):
+            return server.total("tenon_requests_total", model="net", outcome="ok")
+
+        def both_answered():
+            with contextlib.suppress(InferenceServerException), triton.InferenceServerClient(front) as client:
+                client.infer("net", [given])
+            return asked(one) > 0 and asked(two) > 0
+
+        wait_until(both_answered)
+        time.sleep(2)   # health checks have had their turns
+        before = asked(one) + asked(two)
+        with triton.InferenceServerClient(front) as client:
+            client.infer("net", [given])
+        assert asked(one) + asked(two) == before + 1
