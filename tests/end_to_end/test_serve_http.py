@@ -3,6 +3,7 @@ import gzip
 import json
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import threading
@@ -364,3 +365,19 @@ def test_page_in_a_browser(server, tmp_path):
     subprocess.run([*common, f"--screenshot={shot}", "--window-size=1200,900", f"http://{server.http}/"], stdin=subprocess.DEVNULL,
                    capture_output=True, timeout=120, check=True)
     assert shot.stat().st_size > 5000
+
+
+def test_client_that_ends_its_side_is_answered_and_let_go(server):
+    host, port = server.http.split(":")
+    with socket.create_connection((host, int(port)), timeout=30) as s:
+        ask = b"GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n"
+        s.sendall(ask)
+        assert s.recv(4096).startswith(b"HTTP/1.1 200")
+        server.process.send_signal(signal.SIGSTOP)   # request and end arrive together
+        s.sendall(ask)
+        s.shutdown(socket.SHUT_WR)
+        server.process.send_signal(signal.SIGCONT)
+        answer = b""
+        while piece := s.recv(4096):
+            answer += piece
+        assert answer.startswith(b"HTTP/1.1 200")

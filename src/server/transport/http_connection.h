@@ -159,8 +159,9 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
   // In large pieces: the reader takes no more at a time than its buffer has room for, 512 bytes to begin with. The body's memory
   // is had once; the parser has held its length against the limit.
   void ReadBody() {
-    if (!parser_->is_done()) buffer_.reserve(kPiece);
-    if (const auto length = parser_->content_length()) parser_->get().body().reserve(*length + kBodyPadding);
+    const auto length = parser_->content_length();
+    if (!parser_->is_done()) buffer_.reserve(std::min<uint64_t>(kPiece, length.value_or(kPiece)));
+    if (length) parser_->get().body().reserve(*length + kBodyPadding);
     http::async_read(stream_, buffer_, *parser_, [self = Me()](Error error, size_t) { self->OnRead(error); });
   }
 
@@ -175,7 +176,8 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
         error != http::error::partial_message) {
       return Write(Plain(400, "not a valid HTTP request: " + error.message()));
     }
-    Close();
+    // The client is gone, or was silent for too long: nothing is left to read, and over TCP nothing to say.
+    if constexpr (kTls) Close();
   }
 
   void OnRead(Error error) {
@@ -197,14 +199,23 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
     stream_.async_read_some(buffer_.prepare(kWatched), [self = Me()](Error error, size_t n) {
       self->watching_ = false;
       self->buffer_.commit(n);
-      if (error && error != net::error::operation_aborted && self->waiting_) {
+      const bool ended = error && error != net::error::operation_aborted;
+      if (ended && self->waiting_) {
         self->vanished_ = true;
         if (auto gone = std::move(self->gone_)) gone();
-      } else if (self->next_) {
-        self->next_ = false;
-        self->ReadHeader();
+        return;
       }
+      if (ended) self->ReportEnd();
+      if (!self->next_) return;
+      self->next_ = false;
+      self->ReadHeader();
     });
+  }
+
+  // Asio reads on after the end of a stream only when it hears of it once more.
+  void ReportEnd() {
+    Error ignored;
+    Tcp().socket().shutdown(tcp::socket::shutdown_receive, ignored);
   }
 
   void Write(HttpResponse response) {
@@ -258,7 +269,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
 
   static constexpr size_t kPiece = 64 << 10;
   static constexpr size_t kWatched = 4 << 10;
-  static constexpr size_t kDiscard = 64 << 10;
+  static constexpr size_t kDiscard = 4 << 10;
   static constexpr size_t kMaxDrained = 64 << 20;
 
   Stream stream_;
