@@ -1,5 +1,5 @@
-// libFuzzer target: any bytes as the body of an inference request; see docs/fuzzing.md. The first two bytes say how many of the
-// rest are JSON (0: all), the third whether it is KServe's form or plain lists.
+// libFuzzer target: any bytes as JSON that the server reads; see docs/fuzzing.md. The third byte says as what: the body of an
+// inference request in KServe's form, of which the first two bytes say how many are JSON (0: all), plain lists, a ModelConfig.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "check_config.h"
 #include "server/datatype.h"
 #include "server/infer_call.h"
 #include "server/plain_tensors.h"
@@ -45,27 +46,37 @@ void ReadPlain(const std::string& text) {
   }
 }
 
+void ReadConfig(const std::string& text) {
+  tenon::ModelConfig config;
+  if (tenon::server::ParseConfigJson(text, &config).ok()) tenon::fuzz::Check(config);
+}
+
+void ReadBody(std::string body, size_t json) {
+  auto request = std::make_shared<tenon::server::HttpRequest>();
+  request->body = std::move(body);
+  request->body.reserve(request->body.size() + tenon::server::kBodyPadding);
+  if (json > 0) request->headers.emplace_back("Inference-Header-Content-Length", std::to_string(json));
+  const tenon::server::SharedMemory regions;
+  auto call = tenon::server::ReadInferCall(request, regions);
+  if (!call.ok()) return;
+  for (const HostTensor& t : call->request.inputs) Check(t);
+  // The inputs as the answer: what the check lets through can be written.
+  tenon::InferResponse response;
+  response.outputs = call->request.inputs;
+  if (!tenon::server::CheckInferResponse(*call, response.outputs, regions, 1 << 20).ok()) return;
+  if (!tenon::server::WriteInferResponse(*call, std::move(response), regions).ok()) std::abort();
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 3) return 0;
   const size_t json = data[0] | data[1] << 8;
-  auto request = std::make_shared<tenon::server::HttpRequest>();
-  request->body.assign(reinterpret_cast<const char*>(data) + 3, size - 3);
-  if (data[2] % 2 == 1) {
-    ReadPlain(request->body);
-    return 0;
+  std::string text(reinterpret_cast<const char*>(data) + 3, size - 3);
+  switch (data[2] % 3) {
+    case 0: ReadBody(std::move(text), json); break;
+    case 1: ReadPlain(text); break;
+    default: ReadConfig(text);
   }
-  request->body.reserve(request->body.size() + tenon::server::kBodyPadding);
-  if (json > 0) request->headers.emplace_back("Inference-Header-Content-Length", std::to_string(json));
-  const tenon::server::SharedMemory regions;
-  auto call = tenon::server::ReadInferCall(request, regions);
-  if (!call.ok()) return 0;
-  for (const HostTensor& t : call->request.inputs) Check(t);
-  // The inputs as the answer: what the check lets through can be written.
-  tenon::InferResponse response;
-  response.outputs = call->request.inputs;
-  if (!tenon::server::CheckInferResponse(*call, response.outputs, regions, 1 << 20).ok()) return 0;
-  if (!tenon::server::WriteInferResponse(*call, std::move(response), regions).ok()) std::abort();
   return 0;
 }
