@@ -89,9 +89,9 @@ def saturation(report, seconds):
             report.add(f"{name}: rows of a run", server.total("nv_inference_count") / server.total("nv_inference_exec_count"))
 
 
-def identity(path):
-    return build_model.model(path, [build_model.node("Identity", ["x"], ["y"])], [build_model.value("x", ["batch", 4])],
-                             [build_model.value("y", ["batch", 4])])
+def identity(path, width=4):
+    return build_model.model(path, [build_model.node("Identity", ["x"], ["y"])], [build_model.value("x", ["batch", width])],
+                             [build_model.value("y", ["batch", width])])
 
 
 def grpc_times(address, rounds, each):

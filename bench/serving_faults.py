@@ -216,57 +216,99 @@ def killed_under_load(report, name, front, message, victim, seconds):
     report.add(f"{name} requests: longest request after that", max(row[1] for row in rows if row[0] > killed), most=5, unit="s")
 
 
+class Soak:
+    """Clients of one server that ask random models, with random shapes and limits, and go away at random places."""
+
+    MODELS = ["id0", "id1", "id2", "magika", "cls", "minilm", "rounds"]
+
+    def __init__(self, server, seconds):
+        self.server, self.end = server, time.time() + seconds
+        self.dice, self.lock = random.Random(0), threading.Lock()
+        self.statuses, self.broken = collections.Counter(), []
+        self.wrong = self.compared = self.changes = 0
+
+    def message(self):
+        name = self.dice.choice(self.MODELS)
+        if name == "rounds":
+            inputs = {"x": np.zeros(4, np.float32), "rounds": np.array(self.dice.choice([1, 1000, build_model.ENDLESS]))}
+            return infer_request(name, inputs, self.dice.choice([1, 1000, 50000]))
+        return infer_request(name, self.inputs(name))
+
+    def inputs(self, name):
+        rows = self.dice.randint(1, 6)
+        if name.startswith("id"):
+            return {"x": np.zeros((rows, self.dice.randint(1, 64)), np.float32)}
+        if name == "minilm":
+            return problems.tokens(self.dice.randint(1, 2), self.dice.randint(3, 24))
+        return problems.inputs_of(name, rows)
+
+    def ask(self):
+        """Several requests on a few connections, or one that is cut off."""
+        if self.dice.random() < 0.2:
+            with contextlib.suppress(OSError), connect(self.server.http) as s:
+                whole = self.message()
+                s.sendall(whole[:self.dice.randint(1, len(whole))])
+            return
+        rows = closed(self.server.http, [self.message() for _ in range(8)], self.dice.randint(1, 4), 0.2)
+        with self.lock:
+            self.statuses.update(row[2] for row in rows)
+
+    def compare(self):
+        """Values that a model hands back as they are come back, of any shape."""
+        shape = [self.dice.randint(1, 6), self.dice.randint(1, 64)]
+        data = [self.dice.randint(-1000, 1000) / 8 for _ in range(shape[0] * shape[1])]
+        ask = {"inputs": [{"name": "x", "shape": shape, "datatype": "FP32", "data": data}]}
+        status, answer = self.server.json(f"/v2/models/id{self.dice.randint(0, 2)}/infer", ask)
+        with self.lock:
+            self.statuses[status] += 1
+            if status == 200:
+                self.compared += 1
+                self.wrong += answer["outputs"][0]["shape"] != shape or answer["outputs"][0]["data"] != data
+
+    def change(self):
+        """A reload, or an unload and a load of a model that nobody else asks."""
+        name = self.dice.choice([*self.MODELS, "spare"])
+        for verb in ("unload", "load") if name == "spare" else ("load",):
+            post(self.server, f"/v2/repository/models/{name}/{verb}", {})
+        self.changes += 1
+
+    def repeat(self, act, pause=0):
+        try:
+            while time.time() < self.end:
+                act()
+                time.sleep(pause)
+        except Exception as e:   # noqa: BLE001: whatever it was, the report has it
+            self.broken.append(f"{act.__name__}: {e!r}")
+
+
 def soak(report, seconds):
-    """Random models, batches, cancels and reloads. Run it on a sanitizer build: TENON_BUILD=build/asan."""
-    dice = random.Random(0)
+    """Random models, shapes, cancels and reloads. Run it on a sanitizer build: TENON_BUILD=build/asan."""
     with tempfile.TemporaryDirectory() as folder:
-        for i in range(3):
-            identity(pathlib.Path(folder) / f"id{i}.onnx")
+        for name in ("id0", "id1", "id2", "spare"):
+            identity(pathlib.Path(folder) / f"{name}.onnx", width="width")
         build_model.rounds_model(pathlib.Path(folder) / "rounds.onnx")
-        folder_of({"magika": ("magika", "max_batch: 4\n"), "cls": ("cls", "instances: 2\n")}, folder)
-        with serve("--models", folder, "--model-control", "explicit", "--load", "*", "--max-queue", 32) as server:
-            end, sizes, statuses, lock = time.time() + seconds, [], {}, threading.Lock()
-
-            def message():
-                kind = dice.choice(["id0", "id1", "id2", "magika", "cls", "rounds"])
-                rows = dice.randint(1, 6)
-                if kind == "rounds":
-                    inputs = {"x": np.zeros(4, np.float32), "rounds": np.array(dice.choice([1, 1000, build_model.ENDLESS]))}
-                    return infer_request(kind, inputs, dice.choice([1, 1000, 50000]))
-                inputs = {"x": np.zeros((rows, 4), np.float32)} if kind.startswith("id") else problems.inputs_of(kind, rows)
-                return infer_request(kind, inputs)
-
-            def client():
-                while time.time() < end:
-                    if dice.random() < 0.2:   # goes away at any place
-                        with contextlib.suppress(OSError), connect(server.http) as s:
-                            whole = message()
-                            s.sendall(whole[:dice.randint(1, len(whole))])
-                        continue
-                    for row in closed(server.http, [message() for _ in range(8)], dice.randint(1, 4), 0.2):
-                        with lock:
-                            statuses[row[2]] = statuses.get(row[2], 0) + 1
-
-            threads = [threading.Thread(target=client) for _ in range(4)]
+        folder_of({"magika": ("magika", "max_batch: 4\n"), "cls": ("cls", "instances: 2\n"), "minilm": ("minilm", "threads: 1\n")}, folder)
+        with serve("--models", folder, "--model-control", "explicit", "--load", "*", "--max-queue", 32, "--log-file", f"{folder}/log") as server:
+            clients, sizes = Soak(server, seconds), []
+            acts = [(clients.ask, 0)] * 4 + [(clients.compare, 0.01), (clients.change, 0.1), (lambda: sizes.append(server.resident()), 0.5)]
+            threads = [threading.Thread(target=clients.repeat, args=act) for act in acts]
             for thread in threads:
                 thread.start()
-            reloads = 0
-            while time.time() < end:
-                assert server.json(f"/v2/repository/models/{dice.choice(['id0', 'magika', 'cls', 'rounds'])}/load", {}, timeout=300)[0] == 200
-                reloads += 1
-                sizes.append(server.resident())
-                time.sleep(0.1)
             for thread in threads:
                 thread.join()
-            report.add("requests answered", statuses.get(200, 0))
-            report.add("their time over, or refused", statuses.get(504, 0) + statuses.get(503, 0))
+            statuses = clients.statuses
+            report.add("requests answered", statuses[200])
+            report.add("their time over, or refused", statuses[504] + statuses[503])
             report.add("anything else", sum(n for status, n in statuses.items() if status not in (200, 503, 504)), most=0)
-            report.add("reloads meanwhile", reloads)
+            report.add(f"wrong answers, of {clients.compared}", clients.wrong, most=0)
+            report.add("reloads meanwhile", clients.changes)
+            report.add("clients that failed" + "".join(f"; {b}" for b in clients.broken), len(clients.broken), most=0)
             report.add("requests still in flight", drained(server), most=0)
             third = len(sizes) // 3
             report.add("resident set, last third beside the middle one", growth(max(sizes[third:-third]), max(sizes[-third:])), most=5, unit="%")
             server.check_invariant()
-        report.add("exit code", server.process.returncode, most=0)
+        report.add("exit code", server.process.returncode, most=0, least=0)
+        print(server.errors, end="", flush=True)   # what a sanitizer had to say
 
 
 CASES = {"vanish": (vanish, 0), "reload": (reload, 0), "resize": (resize, 0), "balancers": (balancers, 9), "soak": (soak, 1800)}

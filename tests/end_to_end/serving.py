@@ -76,13 +76,14 @@ def serve(*arguments, env=None):
         if not line:
             raise AssertionError(f"tenon serve ended: {process.wait(10)}: {process.stderr.read()}")
         text += line
+    served = Served(process, json.loads(text))
     try:
-        yield Served(process, json.loads(text))
+        yield served
     finally:
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
         try:
-            process.communicate(timeout=40)
+            _, served.errors = process.communicate(timeout=40)
         except subprocess.TimeoutExpired:
             process.kill()
             process.communicate()
