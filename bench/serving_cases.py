@@ -196,6 +196,35 @@ def in_process_tail(seconds, beside_bert):
         other.wait()
 
 
+def bare_tail(seconds, work=6.7e-3):
+    """p99 of a piece of `work` seconds on the first core that touches no memory and asks nobody, beside a loop on the second, as many times as
+    alone: what the machine's own threads take where no core is idle."""
+    def pieces():
+        os.sched_setaffinity(0, CORES[:1])
+        end, lost, taken, last = time.perf_counter() + seconds, 0.0, [], time.perf_counter()
+        began = last
+        while last < end:
+            now = time.perf_counter()
+            lost += now - last if now - last > 1e-5 else 0   # another had the core
+            last = now
+            if now - began >= work:
+                taken.append(work + lost)
+                began, lost = now, 0.0
+        return quantile(taken, 0.99)
+
+    alone = run(pieces)
+    other = Load(spin, seconds + 0.2, cores=CORES[1:2])
+    beside = run(pieces)
+    other.result()
+    return beside / alone
+
+
+def spin(seconds):
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        pass
+
+
 def isolation(report, seconds):
     """PP-OCR rec from one client, alone and beside a BERT-base that two clients keep busy. Clients have no cores of their own here: each
     runs on the core of the model that it asks. Rounds in which other processes of the machine took part are left out."""
@@ -227,6 +256,7 @@ def isolation(report, seconds):
         report.add(f"{what}: bert keeps, of its rate alone", middle[3], least=0.92 if groups else None)
     for what, beside_bert in (("of two tenon bench, no server", True), ("of tenon bench beside a loop without memory", False)):
         report.add(f"the same p99 {what}", quantile([in_process_tail(1.5, beside_bert) for _ in range(5)], 0.5))
+    report.add("the same p99 of a loop without memory beside another", quantile([bare_tail(2) for _ in range(5)], 0.5))
 
 
 def overload(report, seconds, factor=5, limit_ms=200):

@@ -1,13 +1,11 @@
 #include "serve/model.h"
 
-#include <pthread.h>
-#include <sched.h>
-
 #include <algorithm>
 #include <future>
 
 #include "base/dtype.h"
 #include "serve/ensemble.h"
+#include "serve/home_cores.h"
 #include "serve/outcome.h"
 #include "serve/warm_up.h"
 
@@ -22,14 +20,6 @@ TimePoint Now() {
 
 uint64_t Nanoseconds(Duration d) {
   return static_cast<uint64_t>(std::max<int64_t>(0, std::chrono::duration_cast<std::chrono::nanoseconds>(d).count()));
-}
-
-void PinSelf(const std::vector<int>& cores) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  for (int c : cores) CPU_SET(static_cast<size_t>(c), &set);
-  // A refusal (a core taken away meanwhile) costs speed only.
-  (void)pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
 }
 
 }  // namespace
@@ -61,6 +51,7 @@ Status Model::Start(const ModelOpener& open) {
   const int share = IsEnsemble() ? 0 : static_cast<int>(place_.cores.size()) / count;
   const int width = config_.threads > 0 ? std::min(config_.threads, share) : share;
   queue_ = std::make_unique<BatchQueue>(QueuePolicy{});
+  const auto home = std::make_shared<const std::vector<int>>(place_.cores);
   for (int i = 0; i < count; ++i) {
     auto instance = std::make_unique<Instance>();
     const auto first = place_.cores.begin() + static_cast<std::ptrdiff_t>(i) * share;
@@ -70,7 +61,8 @@ Status Model::Start(const ModelOpener& open) {
     std::promise<Status> opened;
     auto ready = opened.get_future();
     Instance* raw = instances_.back().get();
-    raw->thread = std::thread([this, raw, &open, promise = std::move(opened)]() mutable {
+    raw->thread = std::thread([this, raw, home, &open, promise = std::move(opened)]() mutable {
+      HomeCores() = home;
       Status status = OpenInstance(*raw, open);
       const bool ok = status.ok();
       promise.set_value(std::move(status));

@@ -14,6 +14,7 @@
 #include <boost/beast/ssl/ssl_stream.hpp>
 #include <optional>
 
+#include "serve/home_cores.h"
 #include "server/transport/http.h"
 #include "server/transport/pieces_body.h"
 
@@ -60,9 +61,12 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
     net::dispatch(stream_.get_executor(), [self = Me()] { self->Shake(&Connection::SayFull); });
   }
 
-  // From any thread: the answer to the request of this number.
+  // From any thread. What one partition's model answers is sent from that partition's cores, and its next request is read there:
+  // a client's megabytes cost nothing in the other partitions.
   void Answer(std::function<HttpResponse()> make) {
-    net::post(stream_.get_executor(), [self = Me(), make = std::move(make)] {
+    net::post(stream_.get_executor(), [self = Me(), home = serve::HomeCores(), make = std::move(make)] {
+      if (home != nullptr) self->home_ = home;
+      serve::FollowTo(self->home_);
       self->waiting_ = false;
       self->gone_ = nullptr;
       Error ignored;
@@ -114,7 +118,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
   }
 
   void ReadHeader() {
-    if (buffer_.size() == 0) buffer_.shrink_to_fit();   // clients that wait hold no memory
+    if (buffer_.size() == 0) buffer_.shrink_to_fit();  // clients that wait hold no memory
     parser_.emplace();
     parser_->body_limit(shared_->options.limits.body);
     parser_->header_limit(shared_->options.limits.header);
@@ -130,6 +134,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
 
   void OnHeader(Error error) {
     if (error) return OnReadError(error);
+    serve::FollowTo(home_);
     Tcp().expires_after(shared_->options.limits.transfer);
     const auto& head = parser_->get();
     keep_alive_ = head.keep_alive();
@@ -141,7 +146,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
     for (const auto& field : head) request_->headers.emplace_back(field.name_string(), field.value());
     if (shared_->options.gate) {
       if (auto refusal = shared_->options.gate(*request_, Reply(Me()))) {
-        keep_alive_ = false;   // whatever it sends as the body is not read
+        keep_alive_ = false;  // whatever it sends as the body is not read
         return Write(std::move(*refusal));
       }
     }
@@ -280,6 +285,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
   std::optional<http::response<PiecesBody>> response_;
   std::function<void(uint64_t, beast::string_view, Error&)> on_chunk_;
   std::shared_ptr<HttpRequest> request_;
+  serve::Cores home_;  // of whose model answered last
   std::function<void()> gone_;
   std::function<void(bool)> done_;
   uint64_t chunks_ = 0;
