@@ -27,7 +27,8 @@ inline void PinSelf(const std::vector<int>& cores) {
   (void)pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
 }
 
-/// Takes the calling thread to `cores`, for one that serves several partitions in turn; null: it stays. Cheap where it already is.
+/// Takes the calling thread to `cores`, for one that serves several partitions in turn; null: it stays. Cheap where it already
+/// is.
 inline void FollowTo(const Cores& cores) {
   thread_local Cores here;
   if (cores == nullptr || cores == here) return;
