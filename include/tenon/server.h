@@ -84,12 +84,52 @@ struct Ensemble {
   bool empty() const { return parts.empty(); }
 };
 
+/// An input of rows that vary in shape and are not padded: in a run they lie one after the other in one dimension, as the model
+/// takes it. (`allow_ragged_batch` of config.pbtxt)
+struct RaggedInput {
+  std::string name;
+  std::vector<int64_t> dims;  ///< of a row of a request; -1: any extent
+};
+
+/// An input that no request brings: it tells the model how the requests of a run lie in the ragged input `source`.
+struct BatchInput {
+  enum class Kind : int {  ///< with the numbers of config.pbtxt; requests r, in their order
+    kElementCount = 0,  ///< [requests]: elements of each
+    kAccumulatedElementCount,  ///< [requests]: elements up to the end of each
+    kAccumulatedElementCountWithZero,  ///< [requests + 1]: 0, then the same
+    kMaxElementCountAsShape,  ///< [elements of the largest], zeros: only the extent says something
+    kItemShape,  ///< [rows, rank]: the shape of each row of each request
+    kItemShapeFlatten,  ///< [rows * rank]: the same in one dimension
+  };
+  Kind kind = Kind::kElementCount;
+  std::vector<std::string> targets;  ///< inputs of the model
+  std::string source;
+  DType dtype = DType::kUndefined;  ///< that of the targets: int32, int64 or float32
+};
+
+/// Outputs whose elements lie as those of the ragged input `source`: each request gets as many as its input tells.
+/// (BATCH_SCATTER_WITH_INPUT_SHAPE)
+struct BatchOutput {
+  std::vector<std::string> targets;
+  std::string source;
+  std::vector<int64_t> dims;  ///< of a row; -1: the extent that `source` has there
+};
+
 /// How one model is served. What is not set follows from the model.
 struct ModelConfig {
   std::string name;
   std::string path;  ///< model file, or folder of numbered versions that hold model.{tenon,onnx}
   std::optional<int> max_batch;  ///< rows of the leading extent that may run together; 0: requests never join
   std::vector<int> preferred_batch;  ///< ascending; runs take these numbers of rows where they can
+  /// Most tokens of a run that several requests share, padding included: rows times each extent that the model leaves open, the
+  /// leading one aside. 0: no limit
+  int64_t max_batch_tokens = 0;
+  /// Inputs that requests of one run may have in different extents, and the value behind their ends; results are cut back.
+  std::map<std::string, double> pad;
+  double max_padding = 0.1;  ///< largest share of a run's tokens that may be padding
+  std::vector<RaggedInput> ragged_inputs;
+  std::vector<BatchInput> batch_inputs;
+  std::vector<BatchOutput> batch_outputs;
   std::chrono::microseconds max_delay{0};  ///< longest wait for company; a request that is alone never waits
   int instances = 1;  ///< sessions side by side, on disjoint cores
   int threads = 0;  ///< of one instance; 0: the cores of the group divided by `instances`
@@ -131,6 +171,8 @@ struct ModelStatistics {
   uint64_t queued = 0;
   uint64_t outcomes[kOutcomes] = {};  ///< by Outcome
   uint64_t rows = 0;  ///< that were answered
+  uint64_t tokens = 0;  ///< that were answered, as `max_batch_tokens` counts them
+  uint64_t padding = 0;  ///< tokens that ran and belonged to no request
   uint64_t runs = 0;
   uint64_t last_ms = 0;  ///< Unix time of the last request that ran
   DurationSum success, fail, queue, input, infer, output;

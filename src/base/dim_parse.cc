@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "base/dim.h"
+#include "base/dim_value.h"
 
 namespace tenon {
 namespace {
@@ -22,9 +23,12 @@ bool IsNamePart(char c) {
   return IsNameStart(c) || IsDigit(c) || c == '.' || c == ':' || c == '@' || c == ';';
 }
 
+using Values = std::map<std::string, int64_t, std::less<>>;
+
 class DimReader {
  public:
-  explicit DimReader(std::string_view text) : text_(text) {}
+  /// `values`: numbers to read in place of symbols; null: none.
+  explicit DimReader(std::string_view text, const Values* values = nullptr) : text_(text), values_(values) {}
 
   Result<Dim> ReadAll() {
     TENON_ASSIGN_OR_RETURN(Dim d, ReadSum(base_depth_));
@@ -89,8 +93,16 @@ class DimReader {
     const size_t begin = at_;
     while (at_ < text_.size() && IsNamePart(text_[at_])) ++at_;
     const std::string_view name = text_.substr(begin, at_ - begin);
-    if (at_ >= text_.size() || text_[at_] != '(') return Dim::Symbol(std::string(name));
+    if (at_ >= text_.size() || text_[at_] != '(') return Named(name);
     return ReadCall(name, begin, depth);
+  }
+
+  Dim Named(std::string_view name) const {
+    if (values_ != nullptr) {
+      const auto it = values_->find(name);
+      if (it != values_->end()) return Dim(it->second);
+    }
+    return Dim::Symbol(std::string(name));
   }
 
   // The arguments of `name(`: re-built through the functions of Dim, so that equal meanings get equal text.
@@ -108,8 +120,8 @@ class DimReader {
     if (at_ >= text_.size()) return Fail();
     const size_t close = at_++;
     if (split != std::string_view::npos && depth < kMaxDepth) {
-      auto a = DimReader(text_.substr(open + 1, split - open - 1), depth + 1).ReadAll();
-      auto b = DimReader(text_.substr(split + 1, close - split - 1), depth + 1).ReadAll();
+      auto a = DimReader(text_.substr(open + 1, split - open - 1), depth + 1, values_).ReadAll();
+      auto b = DimReader(text_.substr(split + 1, close - split - 1), depth + 1, values_).ReadAll();
       if (a.ok() && b.ok()) {
         if (name == "floor") return Dim::FloorDiv(*a, *b);
         if (name == "max") return Dim::Max(*a, *b);
@@ -119,9 +131,10 @@ class DimReader {
     return Dim::Symbol(std::string(text_.substr(begin, close + 1 - begin)));
   }
 
-  DimReader(std::string_view text, int depth) : text_(text), base_depth_(depth) {}
+  DimReader(std::string_view text, int depth, const Values* values) : text_(text), values_(values), base_depth_(depth) {}
 
   std::string_view text_;
+  const Values* values_;
   size_t at_ = 0;
   int base_depth_ = 0;
 };
@@ -130,6 +143,11 @@ class DimReader {
 
 Result<Dim> Dim::Parse(std::string_view text) {
   return DimReader(text).ReadAll();
+}
+
+std::optional<int64_t> DimValue(std::string_view text, const Values& values) {
+  const auto dim = DimReader(text, &values).ReadAll();
+  return dim.ok() && dim->is_const() ? std::optional(dim->value()) : std::nullopt;
 }
 
 }  // namespace tenon

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "base/dim.h"
+#include "base/dim_value.h"
 
 namespace tenon {
 namespace {
@@ -28,6 +29,16 @@ TEST(DimParse, RefusesWhatIsNoDimension) {
   std::string nested;
   for (int i = 0; i < 2000; ++i) nested += "floor(";
   EXPECT_FALSE(Dim::Parse(nested).ok());
+}
+
+TEST(DimValue, ReadsNumbersInPlaceOfSymbols) {
+  const std::map<std::string, int64_t, std::less<>> values = {{"n", 7}, {"p2o.Dim.1", 320}, {"most", int64_t{1} << 62}};
+  EXPECT_EQ(DimValue("n", values), 7);
+  EXPECT_EQ(DimValue("2*n*n-1", values), 97);
+  EXPECT_EQ(DimValue("floor((floor(floor((p2o.Dim.1-1)/2)/2)-1)/2)+1", values), 40);
+  EXPECT_EQ(DimValue("max(n,9)", values), 9);
+  for (const char* nothing : {"m", "n+m", "floor(n/m)", "?", "n+", "", "most*most", "floor(n/0)"})
+    EXPECT_EQ(DimValue(nothing, values), std::nullopt) << nothing;
 }
 
 }  // namespace

@@ -242,6 +242,11 @@ void AddOptions(CLI::App& app, ServeOptions& o) {
   app.add_option("--max-batch", o.max_batch, "Rows that may run together; 0: requests never join; default: by the model's shapes")
       ->check(CLI::Range(0, 4096))
       ->envname("TENON_MAX_BATCH");
+  app.add_option("--max-batch-tokens", o.defaults.max_batch_tokens,
+                 "Tokens (rows times the extents that a model leaves open) that requests of one run may have together; 0: any")
+      ->check(CLI::Range(int64_t{0}, server::kMaxBatchTokens))
+      ->capture_default_str()
+      ->envname("TENON_MAX_BATCH_TOKENS");
   app.add_option("--preferred-batch", o.defaults.preferred_batch, "Rows that runs should have (repeatable)")
       ->check(CLI::Range(1, 4096))
       ->envname("TENON_PREFERRED_BATCH");

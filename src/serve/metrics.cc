@@ -11,7 +11,7 @@ void Metrics::Accept() {
   ++counted_.in_flight;
 }
 
-void Metrics::Finish(Outcome outcome, uint64_t duration_ns, const InferTimes& times, int64_t rows) {
+void Metrics::Finish(Outcome outcome, uint64_t duration_ns, const InferTimes& times, int64_t rows, int64_t tokens) {
   const auto* edge = std::lower_bound(std::begin(kLatencyBucketsUs), std::end(kLatencyBucketsUs), duration_ns / 1000);
   const std::lock_guard lock(mutex_);
   --counted_.in_flight;
@@ -28,12 +28,14 @@ void Metrics::Finish(Outcome outcome, uint64_t duration_ns, const InferTimes& ti
   counted_.infer.Add(times.infer);
   counted_.output.Add(times.output);
   counted_.rows += static_cast<uint64_t>(rows);
+  counted_.tokens += static_cast<uint64_t>(tokens);
 }
 
-void Metrics::Ran(int64_t rows, const InferTimes& times) {
+void Metrics::Ran(int64_t rows, int64_t padding, const InferTimes& times) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const std::lock_guard lock(mutex_);
   ++counted_.runs;
+  counted_.padding += static_cast<uint64_t>(padding);
   counted_.last_ms = static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
   auto key = static_cast<uint64_t>(rows);
   if (batches_.size() >= kMaxBatchSizes && batches_.count(key) == 0) key = batches_.rbegin()->first;

@@ -13,10 +13,10 @@ namespace tenon::serve {
 class Metrics {
  public:
   void Accept();
-  /// A request ends. `duration_ns`: from arrival to now. `times` and `rows` count only for those that ran.
-  void Finish(Outcome outcome, uint64_t duration_ns, const InferTimes& times, int64_t rows);
-  /// One run of a session.
-  void Ran(int64_t rows, const InferTimes& times);
+  /// A request ends. `duration_ns`: from arrival to now. `times`, `rows` and `tokens` count only for those that ran.
+  void Finish(Outcome outcome, uint64_t duration_ns, const InferTimes& times, int64_t rows, int64_t tokens);
+  /// One run of a session. `padding`: tokens of it that belong to no request.
+  void Ran(int64_t rows, int64_t padding, const InferTimes& times);
 
   /// Everything but names and what the model itself knows (queue, memory, instances).
   ModelStatistics Read() const;

@@ -22,6 +22,11 @@ uint64_t Nanoseconds(Duration d) {
   return static_cast<uint64_t>(std::max<int64_t>(0, std::chrono::duration_cast<std::chrono::nanoseconds>(d).count()));
 }
 
+bool MayRunApart(const Status& status) {
+  const Outcome outcome = OutcomeOf(status, false);
+  return outcome == Outcome::kBadRequest || outcome == Outcome::kMemory;
+}
+
 }  // namespace
 
 Model::Model(const ModelConfig& config, std::string version, std::string file, const Place& place,
@@ -86,8 +91,9 @@ Status Model::OpenInstance(Instance& instance, const ModelOpener& open) {
   Status status;
   if (session.ok()) {
     instance.session = std::move(session).value();
-    if (instances_.size() == 1) SettleBatching();
-    if (!IsEnsemble()) status = WarmUp(*instance.session, signature_, batching_ ? config_ : ModelConfig{});
+    if (instances_.size() == 1) status = SettleBatching();
+    if (status.ok() && !IsEnsemble())
+      status = WarmUp(*instance.session, layout_.requests(), layout_.joins() ? config_ : ModelConfig{});
   } else {
     status = session.status();
   }
@@ -97,21 +103,23 @@ Status Model::OpenInstance(Instance& instance, const ModelOpener& open) {
 }
 
 // What was not configured follows from the model's shapes.
-void Model::SettleBatching() {
+Status Model::SettleBatching() {
   const Session& session = *instances_[0]->session;
-  signature_.inputs = session.inputs();
-  signature_.outputs = session.outputs();
+  const Signature signature{session.inputs(), session.outputs()};
   metadata_ = session.metadata();
   const bool configured = config_.max_batch.has_value();
-  if (!configured) config_.max_batch = !IsEnsemble() && signature_.LooksBatched() ? kDefaultMaxBatch : 0;
-  batching_ = !IsEnsemble() && *config_.max_batch > 1 && signature_.LeadingExtentShared();
+  if (!configured) config_.max_batch = !IsEnsemble() && signature.LooksBatched() ? kDefaultMaxBatch : 0;
+  TENON_ASSIGN_OR_RETURN(layout_, Layout::Make(config_, signature));
   QueuePolicy policy;
-  policy.max_rows = batching_ ? *config_.max_batch : 1;
-  if (batching_) policy.preferred = config_.preferred_batch;
+  policy.max_rows = layout_.joins() ? *config_.max_batch : 1;
+  policy.max_tokens = config_.max_batch_tokens;
+  policy.max_padding = config_.max_padding;
+  if (layout_.joins()) policy.preferred = config_.preferred_batch;
   policy.max_delay = config_.max_delay;
   policy.max_queue = config_.max_queue;
   const std::lock_guard lock(mutex_);
   queue_ = std::make_unique<BatchQueue>(policy);
+  return Status::Ok();
 }
 
 void Model::Charge(Instance& instance) {
@@ -131,7 +139,7 @@ InferResponse Model::Refusal(const Item& item, Outcome outcome, std::string mess
 }
 
 void Model::Answer(const ItemPtr& item, InferResponse response) {
-  metrics_->Finish(response.outcome, Nanoseconds(Now() - item->arrival), response.times, item->rows);
+  metrics_->Finish(response.outcome, Nanoseconds(Now() - item->arrival), response.times, item->fit.rows, item->fit.tokens);
   auto done = std::move(item->done);
   item->request.inputs.clear();
   done(std::move(response));
@@ -146,11 +154,9 @@ ItemPtr Model::Submit(InferRequest request, std::function<void(InferResponse)> d
   item->priority = request.priority == 0 ? config_.default_priority : request.priority;
   if (config_.priority_levels == 0) item->priority = 0;
   item->priority = std::min(item->priority, config_.priority_levels);
-  const std::string key = JoinKey(request.inputs, &item->rows);
-  if (batching_ && item->rows <= *config_.max_batch) item->key = key;
-  if (IsEnsemble()) item->rows = 1;   // the leading extent of a file's bytes says nothing
-  Status status = signature_.Check(request.inputs);
-  if (status.ok()) status = signature_.CheckOutputs(request.outputs);
+  Status status = signature().Check(request.inputs);
+  if (status.ok()) status = signature().CheckOutputs(request.outputs);
+  if (status.ok()) status = SettleFit(request.inputs, &item->fit);
   item->request = std::move(request);
   item->done = std::move(done);
   if (!status.ok()) {
@@ -165,6 +171,14 @@ ItemPtr Model::Submit(InferRequest request, std::function<void(InferResponse)> d
   }
   Answer(item, Overload(*item, wait, std::move(refusal)));
   return nullptr;
+}
+
+Status Model::SettleFit(const std::vector<HostTensor>& inputs, Fit* fit) const {
+  if (IsEnsemble()) return Status::Ok();   // the leading extent of a file's bytes says nothing
+  TENON_ASSIGN_OR_RETURN(*fit, layout_.FitOf(inputs));
+  const bool too_many = config_.max_batch_tokens > 0 && fit->tokens > config_.max_batch_tokens;
+  if (fit->rows > *config_.max_batch || too_many) fit->key.clear();
+  return Status::Ok();
 }
 
 // A request that could be answered in its time, were it not for those ahead, is refused now: later it would only have waited for
@@ -287,9 +301,9 @@ void Model::Work(Instance& instance) {
     for (const ItemPtr& item : batch.items) {
       item->state = Item::State::kRunning;
       item->batch = &batch;
-      batch.rows += item->rows;
+      batch.size.Add(item->fit);
     }
-    instance.running = {batch.rows, now};
+    instance.running = {batch.size.rows(), now};
     trim_ = false;
     instance.trimmed = false;
     lock.unlock();
@@ -314,29 +328,28 @@ void Model::RunBatch(Instance& instance, Batch& batch) {
   InferTimes times;
   const bool several = batch.items.size() > 1;
   std::vector<HostTensor> joined;
-  if (several) joined = Join(requests, &instance.buffers);
+  Status status;
+  if (several || layout_.ragged()) status = layout_.Join(requests, &instance.buffers, &joined);
   const TimePoint begin = Now();
   times.input = Nanoseconds(begin - taken);
-  auto outputs = instance.session->Run(several ? joined : *requests[0], options);
+  auto outputs = status.ok() ? instance.session->Run(joined.empty() ? *requests[0] : joined, options)
+                             : Result<std::vector<HostTensor>>(std::move(status));
   const TimePoint end = Now();
   times.infer = Nanoseconds(end - begin);
-  if (!outputs.ok() && several && OutcomeOf(outputs.status(), false) == Outcome::kBadRequest) {
-    RunApart(instance, batch);
-    return;
-  }
+  if (several && MayRunApart(outputs.status())) return RunApart(instance, batch);
   Settle(instance, batch);
   if (!outputs.ok()) {
     place_.gate->Release(instance.cores, *place_.share);
     if (outputs.status().code() == Code::kCancelled) {
       const std::lock_guard lock(mutex_);
-      queue_->OnStopped(batch.rows, end - taken);
+      queue_->OnStopped(batch.size.rows(), end - taken);
     }
     Fail(instance, batch, outputs.status(), times, taken);
     return;
   }
   std::vector<InferResponse> responses = PartOutputs(batch, *outputs);
   times.output = Nanoseconds(Now() - end);
-  metrics_->Ran(batch.rows, times);
+  metrics_->Ran(batch.size.rows(), batch.size.padded_tokens() - batch.size.tokens(), times);
   place_.gate->Release(instance.cores, *place_.share);
   for (size_t i = 0; i < responses.size(); ++i) {
     responses[i].times = times;
@@ -344,10 +357,10 @@ void Model::RunBatch(Instance& instance, Batch& batch) {
     Answer(batch.items[i], std::move(responses[i]));
   }
   const std::lock_guard lock(mutex_);
-  queue_->OnServed(batch.rows, Now() - taken, batch.waited);
+  queue_->OnServed(batch.size.rows(), Now() - taken, batch.waited);
 }
 
-// One request of the batch has values that the model refuses: the others shall not suffer for it.
+// One request of the batch has values that the model refuses, or all together are too large: none shall suffer for the others.
 void Model::RunApart(Instance& instance, Batch& batch) {
   place_.gate->Release(instance.cores, *place_.share);
   for (const ItemPtr& item : batch.items) {
@@ -355,11 +368,11 @@ void Model::RunApart(Instance& instance, Batch& batch) {
     {
       const std::lock_guard lock(mutex_);
       alone.items = {item};
-      alone.rows = item->rows;
+      alone.size.Add(item->fit);
       alone.wanted = item->cancelled ? 0 : 1;
       if (item->cancelled) alone.cancel.Cancel();
       item->batch = &alone;
-      instance.running = {alone.rows, Now()};
+      instance.running = {alone.size.rows(), Now()};
     }
     place_.gate->Acquire(instance.cores, *place_.share);
     RunBatch(instance, alone);
@@ -379,7 +392,7 @@ void Model::Settle(Instance& instance, Batch& batch) {
 
 std::vector<InferResponse> Model::PartOutputs(const Batch& batch, const std::vector<HostTensor>& outputs) const {
   std::vector<InferResponse> responses;
-  int64_t row = 0;
+  Parting parting(layout_, outputs, batch.size.rows());
   const TimePoint now = Now();
   for (const ItemPtr& item : batch.items) {
     responses.push_back(Refusal(*item, Outcome::kOk, ""));
@@ -391,14 +404,14 @@ std::vector<InferResponse> Model::PartOutputs(const Batch& batch, const std::vec
       r.outcome = Outcome::kDeadline;
       r.message = fmt::format("model '{}'; the request's time was over when its run ended", config_.name);
     } else {
-      auto part = Part(outputs, row, item->rows, batch.rows, item->request.outputs);
+      auto part = parting.Next(item->request.inputs, item->fit.rows, item->request.outputs);
       Status status = part.status();
       if (status.ok() && item->request.check_outputs) status = item->request.check_outputs(*part);
       r.outcome = status.code() == Code::kResourceLimit ? Outcome::kTooLarge : OutcomeOf(status, false);
       r.message = status.message();
       if (status.ok()) r.outputs = std::move(part).value();
     }
-    row += item->rows;
+    parting.Advance(item->request.inputs, item->fit.rows);
   }
   return responses;
 }

@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "serve/batch.h"
 #include "serve/core_gate.h"
+#include "serve/layout.h"
 #include "serve/metrics.h"
 #include "serve/queue.h"
 
@@ -52,7 +52,7 @@ class Model {
   const ModelConfig& config() const { return config_; }
   const std::string& version() const { return version_; }
   const std::string& file() const { return file_; }
-  const Signature& signature() const { return signature_; }
+  const Signature& signature() const { return layout_.requests(); }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
   Metrics& metrics() { return *metrics_; }
   size_t queued() const;
@@ -83,7 +83,7 @@ class Model {
   }
   Status Start(const ModelOpener& open);
   Status OpenInstance(Instance& instance, const ModelOpener& open);
-  void SettleBatching();
+  Status SettleBatching();
   void Work(Instance& instance);
   void RunBatch(Instance& instance, Batch& batch);
   void RunApart(Instance& instance, Batch& batch);
@@ -91,6 +91,7 @@ class Model {
   std::vector<InferResponse> PartOutputs(const Batch& batch, const std::vector<HostTensor>& outputs) const;
   void Fail(const Instance& instance, const Batch& batch, const Status& status, InferTimes times, TimePoint taken);
   void Answer(const ItemPtr& item, InferResponse response);
+  Status SettleFit(const std::vector<HostTensor>& inputs, Fit* fit) const;
   InferResponse Refusal(const Item& item, Outcome outcome, std::string message) const;
   /// Empty: `item` was queued. Else why it is refused.
   std::string Enqueue(const ItemPtr& item, Duration* wait);
@@ -104,9 +105,8 @@ class Model {
   std::string file_;
   Place place_;
   std::shared_ptr<Metrics> metrics_;
-  Signature signature_;
+  Layout layout_;
   std::map<std::string, std::string> metadata_;
-  bool batching_ = false;
   std::vector<std::unique_ptr<Instance>> instances_;
   std::atomic<uint64_t> memory_{0};
   std::atomic<bool> throttled_{false};

@@ -29,6 +29,46 @@ bool BatchQueue::Push(ItemPtr item, size_t others) {
   return true;
 }
 
+void RunSize::Add(const Fit& fit) {
+  rows_ += fit.rows;
+  tokens_ += fit.tokens;
+  extents_.resize(std::max(extents_.size(), fit.extents.size()));
+  for (size_t i = 0; i < fit.extents.size(); ++i) extents_[i] = std::max(extents_[i], fit.extents[i]);
+}
+
+RunSize RunSize::With(const Fit& fit) const {
+  RunSize run = *this;
+  run.Add(fit);
+  return run;
+}
+
+int64_t RunSize::padded_tokens() const {
+  return std::max(tokens_, TokensOf(rows_, extents_));
+}
+
+// Rows of a run that `item` takes up, by rows or by tokens; all of them where it runs alone.
+int64_t BatchQueue::Share(const Item& item) const {
+  if (item.fit.key.empty()) return policy_.max_rows;
+  int64_t share = item.fit.rows;
+  if (policy_.max_tokens > 0) {
+    const double part = static_cast<double>(item.fit.tokens) / static_cast<double>(policy_.max_tokens);
+    share = std::max(share, static_cast<int64_t>(part * static_cast<double>(policy_.max_rows)));
+  }
+  return std::min(share, policy_.max_rows);
+}
+
+bool BatchQueue::IsFull(const RunSize& run) const {
+  return run.rows() >= policy_.max_rows || (policy_.max_tokens > 0 && run.padded_tokens() >= policy_.max_tokens);
+}
+
+bool BatchQueue::MayJoin(const Item& item, const Item& head, const RunSize& run) const {
+  if (item.fit.key.empty() || item.fit.key != head.fit.key) return false;
+  const RunSize both = run.With(item.fit);
+  const int64_t padded = both.padded_tokens();
+  if (both.rows() > policy_.max_rows || (policy_.max_tokens > 0 && padded > policy_.max_tokens)) return false;
+  return static_cast<double>(padded - both.tokens()) <= policy_.max_padding * static_cast<double>(padded);
+}
+
 double BatchQueue::ServiceSeconds(int64_t rows) const {
   const auto it = service_.find(rows);
   return it == service_.end() ? -1 : it->second.mean;
@@ -36,8 +76,9 @@ double BatchQueue::ServiceSeconds(int64_t rows) const {
 
 // Company can be expected before the delay is over only when requests overlap; then one more row must cost less than a run of its
 // own.
-bool BatchQueue::WorthWaiting(int64_t rows, TimePoint now, TimePoint head) const {
-  if (policy_.max_delay <= Duration::zero() || rows >= Target() || now - head >= policy_.max_delay) return false;
+bool BatchQueue::WorthWaiting(const RunSize& run, TimePoint now, TimePoint head) const {
+  const int64_t rows = run.rows();
+  if (policy_.max_delay <= Duration::zero() || rows >= Target() || IsFull(run) || now - head >= policy_.max_delay) return false;
   if (overlap_ < 0.5 || gap_s_ < 0 || gap_s_ > Seconds(policy_.max_delay)) return false;
   const double together = ServiceSeconds(rows + 1), apart = ServiceSeconds(rows), one = ServiceSeconds(1);
   return together < 0 || apart < 0 || one < 0 || apart + one - together > gap_s_;
@@ -46,7 +87,7 @@ bool BatchQueue::WorthWaiting(int64_t rows, TimePoint now, TimePoint head) const
 // How many of `items` to run: as many rows as the largest preferred number that they reach.
 size_t BatchQueue::CutToPreferred(const std::vector<ItemPtr>& items) const {
   int64_t total = 0;
-  for (const ItemPtr& item : items) total += item->rows;
+  for (const ItemPtr& item : items) total += item->fit.rows;
   int64_t goal = 0;
   for (int p : policy_.preferred) {
     if (p <= total) goal = p;
@@ -54,28 +95,27 @@ size_t BatchQueue::CutToPreferred(const std::vector<ItemPtr>& items) const {
   if (goal == 0) return items.size();
   int64_t rows = 0;
   size_t n = 0;
-  while (n < items.size() && rows + items[n]->rows <= goal) rows += items[n++]->rows;
+  while (n < items.size() && rows + items[n]->fit.rows <= goal) rows += items[n++]->fit.rows;
   return std::max<size_t>(1, n);
 }
 
 BatchQueue::Decision BatchQueue::Take(TimePoint now) {
   Decision decision;
   std::vector<ItemPtr> items;
-  int64_t rows = 0;
+  RunSize run;
+  const auto closed = [&] { return !items.empty() && (IsFull(run) || items[0]->fit.key.empty()); };
   for (const auto& [level, queue] : levels_) {
     for (const ItemPtr& item : queue) {
-      if (items.empty() || (!item->key.empty() && item->key == items[0]->key && rows + item->rows <= policy_.max_rows)) {
-        items.push_back(item);
-        rows += item->rows;
-      }
-      if (rows >= policy_.max_rows || items[0]->key.empty()) break;
+      if (closed()) break;
+      if (!items.empty() && !MayJoin(*item, *items[0], run)) continue;
+      items.push_back(item);
+      run.Add(item->fit);
     }
-    if (!items.empty() && (rows >= policy_.max_rows || items[0]->key.empty())) break;
   }
   if (items.empty()) return decision;
   TimePoint oldest = items[0]->arrival;
   for (const ItemPtr& item : items) oldest = std::min(oldest, item->arrival);
-  if (!items[0]->key.empty() && WorthWaiting(rows, now, oldest)) {
+  if (!items[0]->fit.key.empty() && WorthWaiting(run, now, oldest)) {
     decision.wait_until = oldest + policy_.max_delay;
     return decision;
   }

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "serve/layout.h"
 #include "tenon/server.h"
 
 namespace tenon::serve {
@@ -19,17 +20,32 @@ namespace tenon::serve {
 using TimePoint = std::chrono::steady_clock::time_point;
 using Duration = std::chrono::steady_clock::duration;
 
+/// What requests come to that run together.
+class RunSize {
+ public:
+  void Add(const Fit& fit);
+  RunSize With(const Fit& fit) const;
+  int64_t rows() const { return rows_; }
+  /// Those of the requests.
+  int64_t tokens() const { return tokens_; }
+  /// Those that run: each extent is the largest of all requests.
+  int64_t padded_tokens() const;
+
+ private:
+  int64_t rows_ = 0, tokens_ = 0;
+  std::vector<int64_t> extents_;
+};
+
 struct Batch;
 
-/// A request on its way. Fields below `key` are guarded by the lock of its model.
+/// A request on its way. Fields below `fit` are guarded by the lock of its model.
 struct Item {
   InferRequest request;
   std::function<void(InferResponse)> done;
   TimePoint arrival{};
   TimePoint deadline = TimePoint::max();
   uint32_t priority = 0;
-  int64_t rows = 1;
-  std::string key;                 ///< requests of equal keys may run together; empty: only alone
+  Fit fit;
   enum class State { kQueued, kRunning, kDone } state = State::kQueued;
   bool cancelled = false;
   Batch* batch = nullptr;          ///< while running
@@ -39,7 +55,7 @@ using ItemPtr = std::shared_ptr<Item>;
 /// Requests that run as one.
 struct Batch {
   std::vector<ItemPtr> items;
-  int64_t rows = 0;
+  RunSize size;
   size_t wanted = 0;               ///< items that nobody has cancelled
   Duration waited{0};              ///< for the cores
   CancelToken cancel;
@@ -53,6 +69,8 @@ struct Running {
 
 struct QueuePolicy {
   int64_t max_rows = 1;            ///< most rows of one run; 1: requests never join
+  int64_t max_tokens = 0;          ///< most tokens of a run that several requests share, padding included; 0: no limit
+  double max_padding = 0;          ///< largest share of them that no request has
   std::vector<int> preferred;      ///< ascending
   Duration max_delay{0};
   size_t max_queue = 256;
@@ -95,14 +113,15 @@ class BatchQueue {
   Estimate Expect(const Item& item, const std::vector<Running>& instances, TimePoint now) const;
 
  private:
-  bool WorthWaiting(int64_t rows, TimePoint now, TimePoint head) const;
+  bool WorthWaiting(const RunSize& run, TimePoint now, TimePoint head) const;
+  bool MayJoin(const Item& item, const Item& head, const RunSize& run) const;
+  bool IsFull(const RunSize& run) const;
   int64_t Target() const { return policy_.preferred.empty() ? policy_.max_rows : policy_.preferred.back(); }
   size_t CutToPreferred(const std::vector<ItemPtr>& items) const;
   double ServiceSeconds(int64_t rows) const;
   double RunSeconds(int64_t rows) const;
   void Forget(const Item& item);
-  /// Rows of a run that `item` takes up; all of them where it runs alone.
-  int64_t Share(const Item& item) const { return item.key.empty() ? policy_.max_rows : std::min(item.rows, policy_.max_rows); }
+  int64_t Share(const Item& item) const;
 
   QueuePolicy policy_;
   std::map<uint32_t, std::deque<ItemPtr>> levels_;   // by priority, lowest number first

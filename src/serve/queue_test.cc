@@ -14,14 +14,26 @@ class QueueTest : public testing::Test {
   ItemPtr Item_(int64_t rows = 1, const std::string& key = "k", uint32_t priority = 0) {
     auto item = std::make_shared<Item>();
     item->arrival = now_;
-    item->rows = rows;
-    item->key = key;
+    item->fit.rows = item->fit.tokens = rows;
+    item->fit.key = key;
     item->priority = priority;
     return item;
   }
+  // A row of `length` tokens; requests of all lengths may join.
+  ItemPtr Long(int64_t length, uint32_t priority = 0) {
+    auto item = Item_(1, "k", priority);
+    item->fit.extents = {length};
+    item->fit.tokens = length;
+    return item;
+  }
+  static std::vector<int64_t> LengthsOf(const BatchQueue::Decision& d) {
+    std::vector<int64_t> lengths;
+    for (const ItemPtr& i : d.items) lengths.push_back(i->fit.extents[0]);
+    return lengths;
+  }
   static size_t Rows(const BatchQueue::Decision& d) {
     int64_t rows = 0;
-    for (const ItemPtr& i : d.items) rows += i->rows;
+    for (const ItemPtr& i : d.items) rows += i->fit.rows;
     return static_cast<size_t>(rows);
   }
   TimePoint now_{std::chrono::hours(1)};
@@ -42,7 +54,7 @@ TEST_F(QueueTest, OtherShapesStayAndKeepTheirPlace) {
   EXPECT_EQ(q.Take(now_).items.size(), 2U);
   const auto second = q.Take(now_);
   ASSERT_EQ(second.items.size(), 2U);
-  EXPECT_EQ(second.items[0]->key, "b");
+  EXPECT_EQ(second.items[0]->fit.key, "b");
 }
 
 TEST_F(QueueTest, WithoutAKeyARequestRunsAlone) {
@@ -189,6 +201,74 @@ TEST_F(QueueTest, ARunThatWasStoppedCountsOnlyWhenItWasLong) {
   EXPECT_EQ(wait(), milliseconds(10));
   q.OnStopped(1, milliseconds(20));
   EXPECT_GT(wait(), milliseconds(11));
+}
+
+using Lengths = std::vector<int64_t>;
+
+// What runs are rows of the longest.
+TEST_F(QueueTest, TokensOfARunCountItsPadding) {
+  BatchQueue q({.max_rows = 8, .max_tokens = 64, .max_padding = 0.5});
+  for (int64_t length : {10, 16, 12, 16, 9, 3}) q.Push(Long(length), 1);
+  EXPECT_EQ(LengthsOf(q.Take(now_)), (Lengths{10, 16, 12, 16}));
+  EXPECT_EQ(LengthsOf(q.Take(now_)), (Lengths{9, 3}));
+}
+
+// Others of near length join in its place, and it is the next to lead.
+TEST_F(QueueTest, WhatWouldPadTooMuchWaitsForItsLike) {
+  BatchQueue q({.max_rows = 8, .max_padding = 0.25});
+  for (int64_t length : {8, 100, 7, 90, 8}) q.Push(Long(length), 1);
+  EXPECT_EQ(LengthsOf(q.Take(now_)), (Lengths{8, 7, 8}));
+  EXPECT_EQ(LengthsOf(q.Take(now_)), (Lengths{100, 90}));
+  EXPECT_EQ(q.size(), 0U);
+}
+
+TEST_F(QueueTest, PriorityLeadsARunOfManyLengths) {
+  BatchQueue q({.max_rows = 2, .max_padding = 0.25});
+  q.Push(Long(8, 2), 1);
+  q.Push(Long(100, 1), 1);
+  q.Push(Long(8, 2), 1);
+  q.Push(Long(99, 2), 1);
+  EXPECT_EQ(LengthsOf(q.Take(now_)), (Lengths{100, 99}));
+  EXPECT_EQ(LengthsOf(q.Take(now_)), (Lengths{8, 8}));
+}
+
+TEST_F(QueueTest, DeadlinesOfManyLengthsAreKept) {
+  BatchQueue q({.max_rows = 8, .max_padding = 0.25});
+  q.Push(Long(8), 1);
+  auto late = Long(100);
+  late->deadline = now_ + milliseconds(1);
+  q.Push(late, 1);
+  EXPECT_EQ(LengthsOf(q.Take(now_)), (Lengths{8}));
+  EXPECT_EQ(q.next_deadline(), late->deadline);
+  EXPECT_EQ(q.TakeExpired(now_ + milliseconds(1)).size(), 1U);
+  EXPECT_EQ(q.size(), 0U);
+}
+
+// A full run has no reason to wait for more.
+TEST_F(QueueTest, ARunFullOfTokensDoesNotWait) {
+  BatchQueue q({.max_rows = 8, .max_tokens = 32, .max_padding = 0.5, .max_delay = milliseconds(5)});
+  for (int i = 0; i < 20; ++i) {
+    q.Push(Long(16), 3);
+    now_ += microseconds(200);
+  }
+  while (!q.Take(now_ + milliseconds(10)).items.empty()) {
+  }
+  q.Push(Long(16), 3);
+  EXPECT_TRUE(q.Take(now_).items.empty());
+  q.Push(Long(16), 3);
+  EXPECT_EQ(q.Take(now_).items.size(), 2U);
+}
+
+// Ragged requests have no extents in common: their tokens add up.
+TEST_F(QueueTest, TokensWithoutPaddingAddUp) {
+  BatchQueue q({.max_rows = 8, .max_tokens = 20});
+  for (int64_t tokens : {12, 7, 5, 9}) {
+    auto item = Item_();
+    item->fit.tokens = tokens;
+    q.Push(item, 1);
+  }
+  EXPECT_EQ(q.Take(now_).items.size(), 2U);
+  EXPECT_EQ(q.Take(now_).items.size(), 2U);
 }
 
 }  // namespace

@@ -179,7 +179,7 @@ void LocalServer::CountRefused(const std::string& model, Outcome outcome) {
   }
   auto metrics = MetricsOf(version.empty() ? "" : model, version);
   metrics->Accept();
-  metrics->Finish(outcome, 0, {}, 0);
+  metrics->Finish(outcome, 0, {}, 0, 0);
 }
 
 Result<std::map<int64_t, std::shared_ptr<Model>>> LocalServer::OpenVersions(const FoundModel& found, const ModelConfig& config) {

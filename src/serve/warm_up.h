@@ -2,7 +2,7 @@
 #ifndef TENON_SERVE_WARM_UP_H_
 #define TENON_SERVE_WARM_UP_H_
 
-#include "serve/batch.h"
+#include "serve/signature.h"
 #include "tenon/server.h"
 
 namespace tenon::serve {

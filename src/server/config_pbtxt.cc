@@ -7,6 +7,7 @@
 #include "kserve.pb.h"
 #include "serve/steps/step.h"
 #include "server/config_files.h"
+#include "server/config_ragged.h"
 
 namespace tenon::server {
 namespace {
@@ -125,6 +126,8 @@ Status Apply(const inference::ModelConfig& m, ModelConfig* config) {
   }
   config->max_batch = m.max_batch_size();
   if (m.has_dynamic_batching()) TENON_RETURN_IF_ERROR(ApplyBatching(m.dynamic_batching(), config));
+  TENON_RETURN_IF_ERROR(ApplyRagged(m, config));
+  TENON_RETURN_IF_ERROR(ApplyPadding(m, config));
   TENON_RETURN_IF_ERROR(ApplyVersions(m.version_policy(), config));
   TENON_RETURN_IF_ERROR(ApplyInstances(m, config));
   for (const auto& [key, value] : m.parameters()) config->parameters[key] = value.string_value();
@@ -158,6 +161,7 @@ Status ParseConfigJson(const std::string& text, ModelConfig* config) {
   options.ignore_unknown_fields = true;
   const auto parsed = google::protobuf::util::JsonStringToMessage(text, &m, options);
   if (!parsed.ok()) return BadInput("{}", parsed.message().as_string());
+  TENON_RETURN_IF_ERROR(CheckKindsOfJson(text));
   return Apply(m, config);
 }
 

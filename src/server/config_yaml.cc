@@ -32,6 +32,14 @@ Status Number(const YAML::Node& node, const std::string& key, int64_t least, int
   return Status::Ok();
 }
 
+Status Real(const YAML::Node& node, const std::string& key, double least, double most, double* out) {
+  const std::string text = node.IsScalar() ? node.Scalar() : "";
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *out);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size() || !(*out >= least && *out <= most))
+    return BadInput("{}; {}: a number in {}..{} is expected", Where(node), key, least, most);
+  return Status::Ok();
+}
+
 Status Text(const YAML::Node& node, const std::string& key, std::string* out) {
   if (!node.IsScalar()) return BadInput("{}; {}: a text is expected", Where(node), key);
   *out = node.Scalar();
@@ -47,6 +55,17 @@ Status Numbers(const YAML::Node& node, const std::string& key, int64_t most, std
     TENON_RETURN_IF_ERROR(Number(item, key, 1, most, &value));
     if (!out->empty() && value <= out->back()) return BadInput("{}; {}: numbers must rise", Where(item), key);
     out->push_back(value);
+  }
+  return Status::Ok();
+}
+
+// "input: value".
+Status Values(const YAML::Node& node, const std::string& key, std::map<std::string, double>* out) {
+  if (!node.IsMap()) return BadInput("{}; {}: \"input: value\" is expected", Where(node), key);
+  out->clear();
+  for (const auto& item : node) {
+    if (!item.first.IsScalar()) return BadInput("{}; {}: names are expected", Where(node), key);
+    TENON_RETURN_IF_ERROR(Real(item.second, key, -1e300, 1e300, &(*out)[item.first.Scalar()]));
   }
   return Status::Ok();
 }
@@ -163,6 +182,10 @@ Status ApplyModel(const YAML::Node& node, ModelConfig* c) {
         }},
        {"preferred_batch",
         [c](const YAML::Node& n, const std::string& key) { return Numbers(n, key, 4096, &c->preferred_batch); }},
+       {"max_batch_tokens", number(&c->max_batch_tokens, 0, kMaxBatchTokens)},
+       {"pad", [c](const YAML::Node& n, const std::string& key) { return Values(n, key, &c->pad); }},
+       {"max_padding",
+        [c](const YAML::Node& n, const std::string& key) { return Real(n, key, 0, kMaxPadding, &c->max_padding); }},
        {"max_queue_delay_us", us(&c->max_delay, 1)},
        {"timeout_ms", us(&c->default_timeout, 1000)},
        {"instances", number(&c->instances, 1, 1024)},

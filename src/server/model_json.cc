@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/version.h"
+#include "server/config_ragged.h"
 #include "server/datatype.h"
 
 namespace tenon::server {
@@ -28,6 +29,25 @@ Json ConfigTensors(const ModelDescription& m, const std::vector<TensorInfo>& inf
     list.push_back({{"name", i.name}, {"data_type", ConfigType(i.dtype)}, {"dims", WireDims(i, m.config)}});
   }
   return list;
+}
+
+void AddRagged(const ModelConfig& c, Json* config) {
+  for (const RaggedInput& ragged : c.ragged_inputs) {
+    for (Json& input : (*config)["input"]) {
+      if (input["name"] == ragged.name) input["allow_ragged_batch"] = true;
+    }
+  }
+  for (const BatchInput& input : c.batch_inputs) {
+    (*config)["batch_input"].push_back({{"kind", KindName(input.kind)},
+                                        {"target_name", input.targets},
+                                        {"data_type", ConfigType(input.dtype)},
+                                        {"source_input", Json::array({input.source})}});
+  }
+  for (const BatchOutput& output : c.batch_outputs) {
+    (*config)["batch_output"].push_back({{"target_name", output.targets},
+                                         {"kind", "BATCH_SCATTER_WITH_INPUT_SHAPE"},
+                                         {"source_input", Json::array({output.source})}});
+  }
 }
 
 Json Sum(const DurationSum& d) {
@@ -118,6 +138,7 @@ std::string ConfigJson(const ModelDescription& m) {
                {"output", ConfigTensors(m, m.outputs)},
                {"instance_group", Json::array({{{"name", m.name}, {"count", c.instances}, {"kind", "KIND_CPU"}}})},
                {"parameters", Json::object()}};
+  AddRagged(c, &json);
   if (c.versions_latest == 0 && c.versions.empty()) json["version_policy"] = {{"all", Json::object()}};
   if (!c.versions.empty()) json["version_policy"] = {{"specific", {{"versions", c.versions}}}};
   if (c.max_batch.value_or(0) > 1) {

@@ -66,3 +66,29 @@ def rounds_model(path):
         [value("go_on", [], TensorProto.BOOL), value("next", [4])])
     return model(path, [node("Loop", ["rounds", "", "x"], ["y"], body=body)], [value("x", [4]), value("rounds", [], I64)],
                  [value("y", [4])], {"one": np.float32(1)})
+
+
+def masked_mean_model(path):
+    """ids, mask [batch, seq] -> hidden [batch, seq, 8] of looked-up rows; pooled [batch, 8], their mean where the mask is 1."""
+    rng = np.random.default_rng(3)
+    weights = {"table": rng.standard_normal((50, 8)).astype(np.float32), "w": rng.standard_normal((8, 8)).astype(np.float32),
+               "one": np.array([1]), "last": np.array([2])}
+    nodes = [node("Gather", ["table", "ids"], ["rows"]), node("MatMul", ["rows", "w"], ["x"]), node("Tanh", ["x"], ["hidden"]),
+             node("Cast", ["mask"], ["m"], to=F32), node("Unsqueeze", ["m", "last"], ["m3"]), node("Mul", ["hidden", "m3"], ["kept"]),
+             node("ReduceSum", ["kept", "one"], ["sum"], keepdims=0), node("ReduceSum", ["m", "one"], ["count"], keepdims=1),
+             node("Div", ["sum", "count"], ["pooled"])]
+    return model(path, nodes, [value("ids", ["batch", "seq"], I64), value("mask", ["batch", "seq"], I64)],
+                 [value("hidden", ["batch", "seq", 8]), value("pooled", ["batch", 8])], weights)
+
+
+def ragged_model(path):
+    """values [n], ends [requests] int32 -> doubled [n]; sums [requests] of each request's values: made for ragged batches."""
+    weights = {"two": np.float32(2), "zero": np.array([0]), "axis": np.int64(0), "from": np.array([0], np.int32)}
+    nodes = [node("Mul", ["values", "two"], ["doubled"]), node("CumSum", ["values", "axis"], ["running"]),
+             node("Concat", ["zerof", "running"], ["padded"], axis=0), node("Gather", ["padded", "ends"], ["at"]),
+             node("Concat", ["zerof", "at"], ["starts"], axis=0), node("Shape", ["ends"], ["count"]),
+             node("Slice", ["starts", "zero", "count"], ["before"]), node("Sub", ["at", "before"], ["sums"])]
+    weights["zerof"] = np.zeros(1, np.float32)
+    del weights["from"]
+    return model(path, nodes, [value("values", ["n"]), value("ends", ["requests"], TensorProto.INT32)],
+                 [value("doubled", ["n"]), value("sums", ["requests"])], weights)

@@ -91,6 +91,8 @@ void AddOwn(const ModelStatistics& s, Families* f) {
   f->Gauge("tenon_requests_in_flight", "Requests that wait or run", labels, s.in_flight);
   f->Gauge("tenon_requests_queued", "Requests that wait", labels, s.queued);
   f->Counter("tenon_rows_total", "Rows answered", labels, s.rows);
+  f->Counter("tenon_tokens_total", "Tokens answered: rows times the extents that the model leaves open", labels, s.tokens);
+  f->Counter("tenon_padding_tokens_total", "Tokens that ran as padding of shorter requests", labels, s.padding);
   f->Counter("tenon_runs_total", "Runs of sessions", labels, s.runs);
   f->Gauge("tenon_model_memory_bytes", "Bytes charged to the model's sessions", labels, s.memory_bytes);
   f->Gauge("tenon_model_threads", "Threads of all instances", labels,

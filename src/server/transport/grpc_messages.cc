@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "server/config_ragged.h"
 #include "server/datatype.h"
 #include "server/model_json.h"
 
@@ -290,6 +291,7 @@ void ToMessage(const ModelDescription& model, inference::ModelConfig* message) {
   message->set_max_batch_size(c.max_batch.value_or(0));
   AddConfig(model, model.inputs, message->mutable_input());
   AddConfig(model, model.outputs, message->mutable_output());
+  RaggedToMessage(c, message);
   auto* group = message->add_instance_group();
   group->set_name(model.name);
   group->set_count(c.instances);

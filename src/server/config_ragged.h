@@ -1,0 +1,30 @@
+// Ragged batches in config.pbtxt: allow_ragged_batch, batch_input, batch_output; and the parameters that Triton has no field for.
+#ifndef TENON_SERVER_CONFIG_RAGGED_H_
+#define TENON_SERVER_CONFIG_RAGGED_H_
+
+#include <string>
+
+#include "kserve.pb.h"
+#include "tenon/server.h"
+
+namespace tenon::server {
+
+/// kBadInput names the field, what it says and what is allowed.
+Status ApplyRagged(const inference::ModelConfig& m, ModelConfig* config);
+
+/// Parameters max_batch_tokens, max_padding and pad.INPUT.
+Status ApplyPadding(const inference::ModelConfig& m, ModelConfig* config);
+
+/// Reads batch_input and batch_output of a ModelConfig in JSON again, kinds that are unknown being no matter of a newer version:
+/// what is ignored elsewhere would count as the first kind.
+Status CheckKindsOfJson(const std::string& text);
+
+/// The name that config.pbtxt has for it.
+std::string KindName(BatchInput::Kind kind);
+
+/// What of `config` is ragged, into a message that has its inputs.
+void RaggedToMessage(const ModelConfig& config, inference::ModelConfig* message);
+
+}  // namespace tenon::server
+
+#endif  // TENON_SERVER_CONFIG_RAGGED_H_
