@@ -15,6 +15,7 @@ struct DeviceOptions {
   std::string server = "127.0.0.1:8000";
   std::string key_file;
   std::string key;
+  server::ClientTls tls;
   std::string layout = "2";
   std::string name;
   std::string cores;
@@ -28,7 +29,7 @@ struct DeviceOptions {
 // The server's answer; its refusals with their messages.
 Result<Json> Ask(const DeviceOptions& o, const std::string& method, const std::string& path, const Json& body = Json()) {
   TENON_ASSIGN_OR_RETURN(const server::HttpAnswer answer,
-                         server::Fetch(o.server, {method, path, body.is_null() ? "" : body.dump(), o.key}));
+                         server::Fetch(o.server, {method, path, body.is_null() ? "" : body.dump(), o.tls, o.key}));
   Json json = Json::parse(answer.body, nullptr, /*allow_exceptions=*/false);
   if (answer.status == 200 && !json.is_discarded()) return json;
   const std::string message =
@@ -206,6 +207,16 @@ Status Reset(const DeviceOptions& o, Context& context) {
   return Status::Ok();
 }
 
+// With the names that curl has for them.
+void AddTls(CLI::App& app, server::ClientTls& tls) {
+  app.add_option("--cacert", tls.ca,
+                 "https: who may have signed the server's certificate (PEM); else those whom the system trusts")
+      ->envname("TENON_CACERT");
+  app.add_option("--cert", tls.certificate, "https: certificate for a server that wants one (PEM)")->envname("TENON_CERT");
+  app.add_option("--key", tls.key, "https: its key (PEM), where it is in a file of its own")->envname("TENON_KEY");
+  app.add_flag("-k,--insecure", tls.insecure, "https: take the server whoever it is")->envname("TENON_INSECURE");
+}
+
 }  // namespace
 
 Command Make_device() {
@@ -217,11 +228,12 @@ Command Make_device() {
                 ->required()
                 ->check(CLI::IsMember({"list", "watch", "split", "group", "reset"}));
             app.add_option("NAME", o->name, "group: its name; reset: this one alone");
-            app.add_option("--server", o->server, "HTTP address of the running server")
+            app.add_option("--server", o->server, "HTTP address of the running server; https://HOST:PORT where it has TLS")
                 ->capture_default_str()
                 ->envname("TENON_SERVER");
             app.add_option("--api-key-file", o->key_file, "File with the key of a server that wants one")
                 ->envname("TENON_API_KEY_FILE");
+            AddTls(app, o->tls);
             app.add_option("--layout", o->layout, "split: 2, 1/4+3/4, cores=0-3,8")->capture_default_str();
             app.add_option("--cores", o->cores, "group: CPUs, as 0-3,8");
             app.add_option("--memory", o->memory, "split, group: limit of each, as 2G");

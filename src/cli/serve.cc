@@ -29,6 +29,7 @@ struct ServeOptions {
   std::string log_format = "text";
   std::string log_level = "info";
   bool log_requests = false;
+  std::vector<std::string> trace_level = {"TIMESTAMPS"};
   uint64_t trace_rate = 0;
   int64_t trace_count = -1;
   ModelConfig defaults;
@@ -124,7 +125,7 @@ void ApplyLogOptions(ServeOptions& o) {
                {"log_info", o.log_level == "info"},
                {"log_verbose_level", uint64_t{o.log_requests ? 1U : 0U}}};
   using Values = std::vector<std::string>;
-  if (o.trace_rate > 0) o.app.trace["trace_level"] = Values{"TIMESTAMPS"};
+  if (o.trace_rate > 0) o.app.trace["trace_level"] = o.trace_level;
   if (o.trace_rate > 0) o.app.trace["trace_rate"] = Values{std::to_string(o.trace_rate)};
   o.app.trace["trace_count"] = Values{std::to_string(o.trace_count)};
 }
@@ -135,7 +136,7 @@ Status Run(const CLI::App& app, ServeOptions& o, Context& context) {
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
-  if (!o.app.api_keys.empty() || !o.app.log_file.empty())
+  if (!o.app.api_keys.empty() || !o.app.log_file.empty() || !o.app.tls.certificate.empty())
     sigaddset(&signals, SIGHUP);   // else it ends the process, as a closed terminal should
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
@@ -188,8 +189,8 @@ void AddSecurity(CLI::App& app, ServeOptions& o) {
   const auto file = [&app](const char* name, std::string& value, const char* text, const char* variable) {
     app.add_option(name, value, text)->envname(variable);
   };
-  file("--tls-cert", o.app.tls.certificate, "Certificate of the server (PEM, with those that signed it): TLS on all ports",
-       "TENON_TLS_CERT");
+  file("--tls-cert", o.app.tls.certificate,
+       "Certificate of the server (PEM, with those that signed it): TLS on all ports; SIGHUP reads it again", "TENON_TLS_CERT");
   file("--tls-key", o.app.tls.key, "Its key (PEM, without a password)", "TENON_TLS_KEY");
   file("--tls-client-ca", o.app.tls.client_ca, "Clients need a certificate that one of these (PEM) signed",
        "TENON_TLS_CLIENT_CA");
@@ -212,6 +213,10 @@ void AddLog(CLI::App& app, ServeOptions& o) {
   app.add_option("--trace-rate", o.trace_rate, "Trace one request of so many; 0: none until v2/trace/setting asks for it")
       ->capture_default_str()
       ->envname("TENON_TRACE_RATE");
+  app.add_option("--trace-level", o.trace_level, "What traces hold (repeatable): TIMESTAMPS, TENSORS with their elements")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"TIMESTAMPS", "TENSORS"}))
+      ->envname("TENON_TRACE_LEVEL");
   app.add_option("--trace-count", o.trace_count, "Traces to make; -1: no end")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{-1}, int64_t{1} << 62))

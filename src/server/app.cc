@@ -139,11 +139,21 @@ class LocalApp final : public App {
   }
   void Reload() override {
     Status status = context_.access.Reload();
+    if (Status tls = ReloadTls(); status.ok()) status = std::move(tls);
     if (Status log = context_.log.Reopen(); status.ok()) status = std::move(log);
     context_.log.Write(status.ok() ? LogLevel::kInfo : LogLevel::kError, "reload", {{"reason", status.message()}});
   }
 
  private:
+  // On all ports or on none: HTTP is asked first, and refuses what OpenSSL refuses.
+  Status ReloadTls() {
+    TENON_ASSIGN_OR_RETURN(Tls tls, ReadTls(options_.tls));
+    if (http_ != nullptr) TENON_RETURN_IF_ERROR(http_->SetTls(tls));
+    if (grpc_ != nullptr) grpc_->SetTls(tls);
+    if (options_.open_metrics) tls.client_ca.clear();
+    return metrics_ == nullptr ? Status::Ok() : metrics_->SetTls(tls);
+  }
+
   // Whoever may not ask is told before the body is read.
   std::optional<HttpResponse> Refusal(const HttpRequest& head) const {
     const Verdict verdict = context_.access.Check(AccessOf(head.method, head.target), head.Header("Authorization"));

@@ -43,7 +43,7 @@ class App {
   virtual int grpc_port() const = 0;
   virtual int metrics_port() const = 0;
   virtual void StopAccepting() = 0;
-  /// Reads keys again and opens the log's file again, and tells the log. What cannot be read stays as it was.
+  /// Reads keys and certificates again and opens the log's file again, and tells the log. What cannot be read stays as it was.
   virtual void Reload() = 0;
 };
 

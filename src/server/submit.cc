@@ -39,11 +39,13 @@ void Submit(const Call& call, InferCall infer, ResponseWriter write) {
   };
   const auto exchange = call.exchange;
   const std::shared_ptr<Trace> trace = BeginTrace(*context, request.model, *call.request);
+  if (trace != nullptr) trace->AddTensors(Trace::kQueueInput, request.inputs);
   const uint64_t begin = trace == nullptr ? 0 : TraceTime();
   const auto ticket =
       context->models.Infer(std::move(request), [wanted, context, exchange, write, trace, begin](InferResponse response) {
         if (trace != nullptr) trace->AddRequest(begin, response);
         exchange->Respond([wanted, context, write, trace, answer = std::make_shared<InferResponse>(std::move(response))] {
+          if (trace != nullptr) trace->AddTensors(Trace::kBackendOutput, answer->outputs);
           HttpResponse made = Answer(*wanted, *context, write, std::move(*answer));
           if (trace != nullptr) EndTrace(*context, trace, &made);
           return made;

@@ -8,8 +8,12 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <iterator>
+#include <type_traits>
 
+#include "base/dtype.h"
 #include "base/status.h"
+#include "server/datatype.h"
 #include "server/json_text.h"
 
 namespace tenon::server {
@@ -32,16 +36,56 @@ Status Number(const std::string& name, const Value& value, T least, std::optiona
   return Status::Ok();
 }
 
-Status Level(const Value& value, std::optional<bool>* timestamps) {
-  timestamps->reset();
+Status Level(const Value& value, std::optional<TraceLevels>* levels) {
+  levels->reset();
   if (!value) return Status::Ok();
-  bool on = false;
+  TraceLevels on;
   for (const std::string& level : *value) {
-    if (level != "OFF" && level != "TIMESTAMPS") return Usage("trace_level is '{}'; allowed: OFF, TIMESTAMPS", level);
-    on |= level == "TIMESTAMPS";
+    if (level != "OFF" && level != "TIMESTAMPS" && level != "TENSORS")
+      return Usage("trace_level is '{}'; allowed: OFF, TIMESTAMPS, TENSORS", level);
+    on.timestamps |= level == "TIMESTAMPS";
+    on.tensors |= level == "TENSORS";
   }
-  *timestamps = on;
+  *levels = on;
   return Status::Ok();
+}
+
+std::vector<std::string> Names(const TraceLevels& levels) {
+  std::vector<std::string> names;
+  if (levels.timestamps) names.emplace_back("TIMESTAMPS");
+  if (levels.tensors) names.emplace_back("TENSORS");
+  if (names.empty()) names.emplace_back("OFF");
+  return names;
+}
+
+// Elements with commas, strings in quotes.
+std::string Elements(const HostTensor& t, int64_t count) {
+  if (t.dtype == DType::kString) {
+    std::string text;
+    for (const std::string& s : t.strings) {
+      if (!text.empty()) text += ',';
+      AppendJsonString(s, &text);
+    }
+    return text;
+  }
+  std::string text;
+  DispatchDType<TENON_NUMERIC_TYPES, bool>(t.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (int64_t i = 0; i < count; ++i) {
+      T element;
+      std::memcpy(&element, static_cast<const char*>(t.data) + static_cast<size_t>(i) * sizeof(T), sizeof(T));
+      if (i > 0) text += ',';
+      if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
+        fmt::format_to(std::back_inserter(text), "{}", element);
+      } else if constexpr (std::is_integral_v<T>) {
+        fmt::format_to(std::back_inserter(text), "{}",
+                       static_cast<std::conditional_t<std::is_unsigned_v<T>, uint64_t, int64_t>>(element));
+      } else {
+        fmt::format_to(std::back_inserter(text), "{}", static_cast<float>(element));
+      }
+    }
+  });
+  return text;
 }
 
 }  // namespace
@@ -69,6 +113,19 @@ void Trace::AddRequest(uint64_t begin, const InferResponse& response) {
   Add("REQUEST_END", std::max(end, now));
 }
 
+void Trace::AddTensors(const char* activity, const std::vector<HostTensor>& all) {
+  if (!levels.tensors) return;
+  for (const HostTensor& t : all) {
+    std::string text = fmt::format(R"("activity":"{}","tensor":{{"name":)", activity);
+    AppendJsonString(t.name, &text);
+    const auto count = ElementsOf(t.shape, t.name);
+    text += ",\"data\":";
+    AppendJsonString(count.ok() && *count <= kMostElements ? Elements(t, *count) : "", &text);
+    text += fmt::format(R"(,"shape":"{}","dtype":"{}"}})", fmt::join(t.shape, ","), DatatypeName(t.dtype));
+    tensors.push_back(std::move(text));
+  }
+}
+
 Traces::~Traces() {
   if (fd_ >= 0) close(fd_);
 }
@@ -77,12 +134,14 @@ std::shared_ptr<Trace> Traces::Sample(const std::string& model) {
   const std::lock_guard lock(mutex_);
   const auto it = models_.find(model);
   Settings* own = it == models_.end() ? &server_ : &it->second;
-  if (!own->timestamps.value_or(*server_.timestamps)) return nullptr;
+  const TraceLevels levels = own->levels.value_or(*server_.levels);
+  if (!levels.any()) return nullptr;
   if (own->seen++ % own->rate.value_or(*server_.rate) != 0) return nullptr;
   int64_t& count = own->count ? *own->count : *server_.count;
   if (count == 0) return nullptr;
   if (count > 0) --count;
   auto trace = std::make_shared<Trace>();
+  trace->levels = levels;
   trace->model = model;
   return trace;
 }
@@ -114,13 +173,17 @@ Status Traces::Write(const Trace& trace) {
   const uint64_t id = next_id_++;
   std::string text = fmt::format(R"({{"id":{},"model_name":)", id);
   AppendJsonString(trace.model, &text);
-  text += fmt::format(",\"model_version\":{}}},\n", trace.version.empty() ? "-1" : trace.version);
-  text += fmt::format(R"({{"id":{},"timestamps":[)", id);
-  for (const auto& [name, ns] : trace.timestamps) {
-    if (text.back() != '[') text += ',';
-    text += fmt::format(R"({{"name":"{}","ns":{}}})", name, ns);
+  text += fmt::format(",\"model_version\":{}}}", trace.version.empty() ? "-1" : trace.version);
+  if (trace.levels.timestamps) {
+    text += fmt::format(",\n{{\"id\":{},\"timestamps\":[", id);
+    for (const auto& [name, ns] : trace.timestamps) {
+      if (text.back() != '[') text += ',';
+      text += fmt::format(R"({{"name":"{}","ns":{}}})", name, ns);
+    }
+    text += "]}";
   }
-  Status status = Append(text + "]}");
+  for (const std::string& tensor : trace.tensors) text += fmt::format(",\n{{\"id\":{},{}}}", id, tensor);
+  Status status = Append(text);
   if (!status.ok()) active_ = false;
   return status;
 }
@@ -130,14 +193,14 @@ TraceValues Traces::Read(const std::string& model) const {
   const auto it = models_.find(model);
   const Settings& s = it == models_.end() ? server_ : it->second;
   return {{"trace_file", {path_}},
-          {"trace_level", {s.timestamps.value_or(*server_.timestamps) ? "TIMESTAMPS" : "OFF"}},
+          {"trace_level", Names(s.levels.value_or(*server_.levels))},
           {"trace_rate", {std::to_string(s.rate.value_or(*server_.rate))}},
           {"trace_count", {std::to_string(s.count.value_or(*server_.count))}},
           {"log_frequency", {std::to_string(frequency_)}}};
 }
 
 Status Traces::Change(const std::string& name, const Value& value, bool of_server, Settings* s, uint64_t* frequency) const {
-  if (name == "trace_level") return Level(value, &s->timestamps);
+  if (name == "trace_level") return Level(value, &s->levels);
   if (name == "trace_rate") return Number<uint64_t>(name, value, 1, &s->rate);
   if (name == "trace_count") return Number<int64_t>(name, value, -1, &s->count);
   if (name == "log_frequency") {
@@ -156,8 +219,8 @@ Status Traces::Change(const std::string& name, const Value& value, bool of_serve
 }
 
 void Traces::SettleActive() {
-  active_ = *server_.timestamps ||
-            std::any_of(models_.begin(), models_.end(), [](const auto& m) { return m.second.timestamps.value_or(false); });
+  active_ = server_.levels->any() || std::any_of(models_.begin(), models_.end(),
+                                                 [](const auto& m) { return m.second.levels.value_or(TraceLevels()).any(); });
 }
 
 Status Traces::Update(const std::string& model, const TraceChanges& changes) {
@@ -167,15 +230,15 @@ Status Traces::Update(const std::string& model, const TraceChanges& changes) {
   Settings changed = of_server ? server_ : it == models_.end() ? Settings{} : it->second;
   uint64_t frequency = frequency_;
   for (const auto& [name, value] : changes) TENON_RETURN_IF_ERROR(Change(name, value, of_server, &changed, &frequency));
-  if (changed.timestamps.value_or(false) && path_.empty())
-    return Usage("trace_level TIMESTAMPS; there is no file for traces; tenon serve --trace-file FILE names one");
+  if (changed.levels.value_or(TraceLevels()).any() && path_.empty())
+    return Usage("trace_level; there is no file for traces; tenon serve --trace-file FILE names one");
   frequency_ = frequency;
   changed.seen = 0;
   if (of_server) {
-    server_ = {changed.timestamps.value_or(false), changed.rate.value_or(1000), changed.count.value_or(-1)};
+    server_ = {changed.levels.value_or(TraceLevels()), changed.rate.value_or(1000), changed.count.value_or(-1)};
   } else {
     models_[model] = changed;
-    if (!changed.timestamps && !changed.rate && !changed.count) models_.erase(model);
+    if (!changed.levels && !changed.rate && !changed.count) models_.erase(model);
   }
   SettleActive();
   return Status::Ok();

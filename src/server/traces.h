@@ -1,4 +1,4 @@
-// Traces of requests: when each part of serving one began and ended, in a file as Triton writes it.
+// Traces of requests: when each part of serving one began and ended, and its tensors, in a file as Triton writes it.
 #ifndef TENON_SERVER_TRACES_H_
 #define TENON_SERVER_TRACES_H_
 
@@ -20,13 +20,27 @@ namespace tenon::server {
 uint64_t TraceTime(std::chrono::steady_clock::time_point time);
 uint64_t TraceTime();
 
+/// What traces hold.
+struct TraceLevels {
+  bool timestamps = false, tensors = false;
+  bool any() const { return timestamps || tensors; }
+};
+
 struct Trace {
+  TraceLevels levels;
   std::string model, version;
   std::vector<std::pair<const char*, uint64_t>> timestamps;   ///< name, ns
+  std::vector<std::string> tensors;                           ///< as JSON, without the braces around them
 
   void Add(const char* name, uint64_t ns) { timestamps.emplace_back(name, ns); }
   /// Everything between REQUEST_START, which was at `begin`, and REQUEST_END, which is now.
   void AddRequest(uint64_t begin, const InferResponse& response);
+  /// Names, types, shapes and elements, where they are asked for. `activity`: kQueueInput or kBackendOutput.
+  void AddTensors(const char* activity, const std::vector<HostTensor>& all);
+
+  static constexpr const char* kQueueInput = "TENSOR_QUEUE_INPUT";
+  static constexpr const char* kBackendOutput = "TENSOR_BACKEND_OUTPUT";
+  static constexpr int64_t kMostElements = 1 << 16;   ///< a tensor of more has no data in a trace
 };
 
 /// Settings by the names of v2/trace/setting. Nothing for a value: back to the default, or to the server's.
@@ -54,7 +68,7 @@ class Traces {
 
  private:
   struct Settings {
-    std::optional<bool> timestamps;
+    std::optional<TraceLevels> levels;
     std::optional<uint64_t> rate;          // one request of so many
     std::optional<int64_t> count;          // traces still to be made; < 0: no end
     uint64_t seen = 0;
@@ -68,7 +82,7 @@ class Traces {
   std::atomic<bool> active_{false};
   mutable std::mutex mutex_;
   std::string path_;
-  Settings server_{false, 1000, -1};
+  Settings server_{TraceLevels{}, 1000, -1};
   std::map<std::string, Settings> models_;
   uint64_t frequency_ = 0;
   int fd_ = -1;

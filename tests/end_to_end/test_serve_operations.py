@@ -2,6 +2,7 @@
 import base64
 import datetime
 import json
+import queue
 import re
 import signal
 import time
@@ -147,13 +148,13 @@ def traces(path, count):
     until = time.time() + 20
     while True:
         items = json.loads(path.read_text()) if path.exists() and path.read_text() else []
-        if len(items) >= 2 * count or time.time() > until:
+        heads = {i["id"]: i for i in items if "model_name" in i}
+        if len(heads) >= count or time.time() > until:
             break
         time.sleep(0.02)
-    heads = {i["id"]: i for i in items if "model_name" in i}
     stamps = {i["id"]: [(t["name"], t["ns"]) for t in i["timestamps"]] for i in items if "timestamps" in i}
-    assert heads.keys() == stamps.keys()
-    return {i: (heads[i]["model_name"], heads[i]["model_version"], stamps[i]) for i in heads}
+    assert stamps.keys() <= heads.keys()
+    return {i: (heads[i]["model_name"], heads[i]["model_version"], stamps.get(i)) for i in heads}
 
 
 def test_traces_as_tritonclient_asks_for_them(models, tmp_path):
@@ -183,7 +184,7 @@ def test_traces_as_tritonclient_asks_for_them(models, tmp_path):
         ask(server)
         with pytest.raises(Exception, match="nothing"):
             client.get_trace_settings("nothing")
-        for wrong in ({"trace_level": ["TENSORS"]}, {"trace_rate": "0"}, {"trace_rate": "x"}, {"trace_count": "-2"}, {"trace_file": "/tmp/t"},
+        for wrong in ({"trace_level": ["TENSOR"]}, {"trace_rate": "0"}, {"trace_rate": "x"}, {"trace_count": "-2"}, {"trace_file": "/tmp/t"},
                       {"x": "1"}, {"trace_level": [["OFF"]]}, {"trace_rate": {}}):
             with pytest.raises(Exception, match="trace_|setting"):
                 client.update_trace_settings(settings=wrong)
@@ -195,9 +196,45 @@ def test_traces_as_tritonclient_asks_for_them(models, tmp_path):
             other.update_trace_settings("net", {"trace_level": ["TIMESTAMPS"], "trace_rate": "1"})
             other.infer("net", [given(triton_grpc)])
             last = traces(file, 6)
-            assert len(last) == 6 and [name for name, _ in last[6][2]] == NAMES[2:-2] + ["GRPC_SEND_END"]
+            assert len(last) == 6 and [name for name, _ in last[6][2]] == NAMES[2:-2] + ["GRPC_SEND_START", "GRPC_SEND_END"]
             with pytest.raises(Exception, match="trace_level"):
-                other.update_trace_settings(settings={"trace_level": ["TENSORS"]})
+                other.update_trace_settings(settings={"trace_level": ["TENSOR"]})
+
+
+def test_traces_of_streams_and_of_tensors(models, tmp_path):
+    file = tmp_path / "trace.json"
+    options = ("--trace-file", file, "--trace-rate", "1", "--trace-level", "TIMESTAMPS", "--trace-level", "TENSORS")
+    with serve("--models", models, *options) as server, triton_grpc.InferenceServerClient(server.grpc) as client:
+        assert client.get_trace_settings(as_json=True)["settings"]["trace_level"] == {"value": ["TIMESTAMPS", "TENSORS"]}
+        answers = queue.Queue()
+        client.start_stream(lambda result, error: answers.put((result, error)))
+        for i in range(3):
+            client.async_stream_infer("net", [given(triton_grpc)], request_id=str(i))
+        outputs = [answers.get(timeout=30)[0].as_numpy("y") for _ in range(3)]
+        client.async_stream_infer("nothing", [given(triton_grpc)])
+        assert answers.get(timeout=30)[1] is not None
+        client.stop_stream()
+        found = traces(file, 4)
+        assert len(found) == 4
+        for model, _, stamps in found.values():
+            names = [name for name, _ in stamps]
+            assert names == ["GRPC_WAITREAD_START", "GRPC_WAITREAD_END", *NAMES[2:-2], "GRPC_SEND_START", "GRPC_SEND_END"], model
+            assert [ns for _, ns in stamps] == sorted(ns for _, ns in stamps)
+        client.update_trace_settings(settings={"trace_level": ["TENSORS"]})
+        assert ask(server)[0] == 200
+        large = np.zeros((20000, 4), np.float32)
+        tensor = triton_grpc.InferInput("x", list(large.shape), "FP32")
+        tensor.set_data_from_numpy(large)
+        client.infer("net", [tensor])
+        assert len(traces(file, 6)) == 6
+    records = [r for r in json.loads(file.read_text()) if "tensor" in r]
+    assert not any("timestamps" in r for r in json.loads(file.read_text()) if r["id"] > 4)
+    inputs = [r["tensor"] for r in records if r["activity"] == "TENSOR_QUEUE_INPUT"]
+    assert inputs[0] == {"name": "x", "data": "1,2,3,4", "shape": "1,4", "dtype": "FP32"} and len(inputs) == 6
+    results = [r["tensor"] for r in records if r["activity"] == "TENSOR_BACKEND_OUTPUT"]
+    assert len(results) == 5 and results[0]["name"] == "y" and results[0]["shape"] == "1,3"
+    np.testing.assert_array_equal(np.fromstring(results[0]["data"], np.float32, sep=","), outputs[0].ravel())
+    assert inputs[-1]["data"] == "" and inputs[-1]["shape"] == "20000,4"   # too many to write
 
 
 def test_traces_in_several_files(models, tmp_path):

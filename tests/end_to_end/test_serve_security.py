@@ -222,6 +222,76 @@ def test_tls_for_http_grpc_and_metrics(model, certificates):
         assert urllib.request.urlopen(f"https://{server.http}/v2/health/live", context=context).status == 200
 
 
+def serial(address, ca):
+    """Of the certificate that the server shows to a new connection."""
+    host, port = address.rsplit(":", 1)
+    with socket.create_connection((host, int(port)), timeout=30) as plain:
+        context = ssl.create_default_context(cafile=ca)
+        context.set_alpn_protocols(["h2", "http/1.1"])
+        with context.wrap_socket(plain, server_hostname=host) as secure:
+            return secure.getpeercert()["serialNumber"]
+
+
+def test_new_certificates_on_sighup(model, tmp_path):
+    folder, ca = make_certificates(tmp_path), tmp_path / "ca.pem"
+    with serve("--models", model, *tls_options(folder)) as server:
+        ports = (server.http, server.grpc, server.metrics_address)
+        old = {serial(port, ca) for port in ports}
+        assert len(old) == 1
+        context = ssl.create_default_context(cafile=ca)
+        host, port = server.http.rsplit(":", 1)
+        standing = http.client.HTTPSConnection(host, int(port), context=context, timeout=30)
+        standing.request("GET", "/v2")
+        assert standing.getresponse().read()
+
+        def reload_and_see(expected):
+            server.process.send_signal(signal.SIGHUP)
+            until = time.time() + 20
+            while time.time() < until and any((serial(p, ca) not in old) != expected for p in ports):
+                time.sleep(0.05)
+            return [serial(p, ca) not in old for p in ports]
+
+        (folder / "server.pem").write_text("no certificate\n")
+        time.sleep(0.1)
+        assert reload_and_see(False) == [False] * 3   # what cannot be used changes nothing
+        subprocess.run(["openssl", "x509", "-req", "-in", folder / "server.csr", "-CA", ca, "-CAkey", folder / "ca.key", "-CAcreateserial",
+                        "-days", "30", "-extfile", folder / "san", "-out", folder / "server.pem"], check=True, capture_output=True)
+        assert reload_and_see(True) == [True] * 3
+        standing.request("GET", "/v2")
+        assert standing.getresponse().status == 200   # the connection that stood
+        with triton_grpc.InferenceServerClient(server.grpc, ssl=True, root_certificates=str(ca)) as client:
+            assert client.infer("net", [given(triton_grpc)]).as_numpy("y").shape == (1, 3)
+
+
+def test_device_over_tls(model, certificates):
+    ca = certificates / "ca.pem"
+
+    def device(server, *options, host="127.0.0.1"):
+        return tenon("device", "list", "--json", "--server", f"https://{host}:{server.http.rsplit(':', 1)[1]}", *options)
+
+    with serve("--models", model, *tls_options(certificates)) as server:
+        for options in (("--cacert", ca), ("--insecure",), ("-k",)):
+            done = device(server, *options)
+            assert done.returncode == 0 and json.loads(done.stdout)["serving"], done.stderr
+        assert json.loads(device(server, "--cacert", ca, host="localhost").stdout)["serving"]
+        # Not: no server, so the machine alone.
+        for options, reason in (((), "not trusted"), (("--cacert", certificates / "other.pem"), "not trusted"),
+                                (("--cacert", certificates / "ca.key"), "no certificate"), (("--cacert", "nothing"), "no certificate"),
+                                (("--cacert", ca, "--cert", certificates / "client.pem", "--key", certificates / "server.key"), "fits")):
+            done = device(server, *options)
+            assert done.returncode == 2 and reason in done.stderr, (options, done.stderr)
+    other = certificates / "other.pem"
+    with serve("--models", model, "--tls-cert", other, "--tls-key", certificates / "other.key") as server:
+        elsewhere = device(server, "--cacert", other)   # signed by whom we trust, for another host
+        assert elsewhere.returncode == 2 and "mismatch" in elsewhere.stderr, elsewhere.stderr
+    with serve("--models", model, *tls_options(certificates), "--tls-client-ca", ca) as server:
+        mine = ("--cert", certificates / "client.pem", "--key", certificates / "client.key")
+        assert json.loads(device(server, "--cacert", ca, *mine).stdout)["serving"]
+        both = certificates / "both.pem"
+        both.write_bytes((certificates / "client.pem").read_bytes() + (certificates / "client.key").read_bytes())
+        assert json.loads(device(server, "--cacert", ca, "--cert", both).stdout)["serving"]
+
+
 def test_v05_a_tls_client_that_vanishes_is_cancelled(tmp_path, certificates):
     build_model.rounds_model(tmp_path / "rounds.onnx")
     with serve(tmp_path / "rounds.onnx", *tls_options(certificates)) as server:

@@ -14,6 +14,7 @@
 #include "server/status_map.h"
 #include "server/transport/grpc_messages.h"
 #include "server/transport/grpc_observe.h"
+#include "server/transport/grpc_tls.h"
 
 namespace tenon::server {
 namespace {
@@ -50,6 +51,7 @@ std::chrono::microseconds TimeLeft(const CallbackServerContext& context) {
 
 // Hands a message in. `done` gets the answer or the reason why there is none.
 std::shared_ptr<InferTicket> Submit(Context& context, const inference::ModelInferRequest& message, std::chrono::microseconds left,
+                                    const std::shared_ptr<Trace>& trace,
                                     std::function<void(const InferCall&, InferResponse)> done) {
   auto read = FromMessage(message, context.regions);
   if (!read.ok()) {
@@ -66,8 +68,20 @@ std::shared_ptr<InferTicket> Submit(Context& context, const inference::ModelInfe
   request.check_outputs = [call, &context](const std::vector<HostTensor>& outputs) {
     return CheckInferResponse(*call, outputs, context.regions, context.response_limit);
   };
-  return context.models.Infer(std::move(request),
-                              [call, done = std::move(done)](InferResponse response) { done(*call, std::move(response)); });
+  if (trace != nullptr) trace->AddTensors(Trace::kQueueInput, request.inputs);
+  const uint64_t begin = trace == nullptr ? 0 : TraceTime();
+  return context.models.Infer(std::move(request), [call, trace, begin, done = std::move(done)](InferResponse response) {
+    if (trace != nullptr) {
+      trace->AddRequest(begin, response);
+      trace->AddTensors(Trace::kBackendOutput, response.outputs);
+    }
+    done(*call, std::move(response));
+  });
+}
+
+void EndTrace(Context& context, Trace& trace) {
+  trace.Add("GRPC_SEND_END", TraceTime());
+  context.log.Write("traces end", context.traces.Write(trace));
 }
 
 // Nothing reaches a reactor before its constructor's caller has returned it: gRPC keeps what is started earlier.
@@ -77,23 +91,19 @@ class InferReactor final : public ServerUnaryReactor {
                inference::ModelInferResponse* response)
       : context_(context) {
     trace_ = context.traces.Begin(request.model_name());
-    const uint64_t begin = trace_ == nullptr ? 0 : TraceTime();
-    ticket_ =
-        Submit(context, request, TimeLeft(call), [this, &context, begin, response](const InferCall& infer, InferResponse answer) {
-          if (trace_ != nullptr) trace_->AddRequest(begin, answer);
-          if (answer.outcome != Outcome::kOk) return Finish(ToGrpc(answer.outcome, answer.message));
-          const Status status = ToMessage(infer, std::move(answer), context.regions, response);
-          Finish(ToGrpc(status, OutcomeOfRefusal(status)));
-        });
+    ticket_ = Submit(context, request, TimeLeft(call), trace_,
+                     [this, &context, response](const InferCall& infer, InferResponse answer) {
+                       if (trace_ != nullptr) trace_->Add("GRPC_SEND_START", TraceTime());
+                       if (answer.outcome != Outcome::kOk) return Finish(ToGrpc(answer.outcome, answer.message));
+                       const Status status = ToMessage(infer, std::move(answer), context.regions, response);
+                       Finish(ToGrpc(status, OutcomeOfRefusal(status)));
+                     });
   }
   void OnCancel() override {
     if (ticket_ != nullptr) ticket_->Cancel();
   }
   void OnDone() override {
-    if (trace_ != nullptr) {
-      trace_->Add("GRPC_SEND_END", TraceTime());
-      context_.log.Write("traces end", context_.traces.Write(*trace_));
-    }
+    if (trace_ != nullptr) EndTrace(context_, *trace_);
     delete this;
   }
 
@@ -123,14 +133,19 @@ class StreamReactor final : public grpc::ServerBidiReactor<inference::ModelInfer
       return FinishIfOver(lock);
     }
     const auto request = std::move(request_);
+    const auto trace = context_.traces.Begin(request->model_name());
+    if (trace != nullptr) {
+      trace->Add("GRPC_WAITREAD_START", reading_since_);
+      trace->Add("GRPC_WAITREAD_END", TraceTime());
+    }
     uint64_t number = 0;
     {
       const std::lock_guard lock(mutex_);
       number = next_++;
       open_.emplace(number, nullptr);
     }
-    auto ticket =
-        Submit(context_, *request, TimeLeft(call_), [this, number, request](const InferCall& infer, InferResponse answer) {
+    auto ticket = Submit(
+        context_, *request, TimeLeft(call_), trace, [this, number, request, trace](const InferCall& infer, InferResponse answer) {
           auto message = std::make_unique<inference::ModelStreamInferResponse>();
           std::string error = answer.outcome == Outcome::kOk ? "" : answer.message;
           const std::string id = answer.id.empty() ? request->id() : answer.id;
@@ -138,7 +153,7 @@ class StreamReactor final : public grpc::ServerBidiReactor<inference::ModelInfer
             error = ToMessage(infer, std::move(answer), context_.regions, message->mutable_infer_response()).message();
           message->set_error_message(error);
           message->mutable_infer_response()->set_id(id);
-          Send(number, std::move(message));
+          Send(number, {std::move(message), trace});
         });
     {
       const std::lock_guard lock(mutex_);
@@ -151,11 +166,21 @@ class StreamReactor final : public grpc::ServerBidiReactor<inference::ModelInfer
   }
 
   void OnWriteDone(bool ok) override {
+    std::vector<std::shared_ptr<Trace>> over;
+    {
+      std::unique_lock lock(mutex_);
+      broken_ = broken_ || !ok;
+      do {
+        over.push_back(std::move(writes_.front().trace));
+        writes_.pop_front();
+      } while (broken_ && !writes_.empty());
+    }
+    // Before the stream may end: whoever saw its last answer finds its trace.
+    for (const auto& trace : over) {
+      if (trace != nullptr) EndTrace(context_, *trace);
+    }
     std::unique_lock lock(mutex_);
-    writes_.pop_front();
-    broken_ = broken_ || !ok;
-    if (broken_) writes_.clear();
-    if (!writes_.empty()) return StartWrite(writes_.front().get());
+    if (!writes_.empty()) return WriteFirst();
     writing_ = false;
     FinishIfOver(lock);
   }
@@ -174,19 +199,30 @@ class StreamReactor final : public grpc::ServerBidiReactor<inference::ModelInfer
   void OnDone() override { delete this; }
 
  private:
+  struct Answer {
+    std::unique_ptr<inference::ModelStreamInferResponse> message;
+    std::shared_ptr<Trace> trace;   // null: it is not traced
+  };
+
   void Read() {
     request_ = std::make_shared<inference::ModelInferRequest>();
+    reading_since_ = TraceTime();
     StartRead(request_.get());
   }
 
-  void Send(uint64_t number, std::unique_ptr<inference::ModelStreamInferResponse> message) {
+  void Send(uint64_t number, Answer answer) {
     std::unique_lock lock(mutex_);
     open_.erase(number);
     if (broken_) return FinishIfOver(lock);
-    writes_.push_back(std::move(message));
+    writes_.push_back(std::move(answer));
     if (writing_) return;
     writing_ = true;
-    StartWrite(writes_.front().get());
+    WriteFirst();
+  }
+
+  void WriteFirst() {
+    if (writes_.front().trace != nullptr) writes_.front().trace->Add("GRPC_SEND_START", TraceTime());
+    StartWrite(writes_.front().message.get());
   }
 
   void FinishIfOver(std::unique_lock<std::mutex>& lock) {
@@ -201,7 +237,8 @@ class StreamReactor final : public grpc::ServerBidiReactor<inference::ModelInfer
   std::shared_ptr<inference::ModelInferRequest> request_;
   std::mutex mutex_;
   std::map<uint64_t, std::shared_ptr<InferTicket>> open_;   // requests handed in and not answered
-  std::deque<std::unique_ptr<inference::ModelStreamInferResponse>> writes_;
+  std::deque<Answer> writes_;
+  uint64_t reading_since_ = 0;
   uint64_t next_ = 0;
   bool reading_ = true;
   bool writing_ = false;
@@ -394,20 +431,11 @@ class HealthService final : public grpc::health::v1::Health::CallbackService {
   Context& context_;
 };
 
-std::shared_ptr<grpc::ServerCredentials> CredentialsOf(const Tls& tls) {
-  if (!tls.on()) return grpc::InsecureServerCredentials();
-  grpc::SslServerCredentialsOptions options(tls.client_ca.empty() ? GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE
-                                                                  : GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
-  options.pem_root_certs = tls.client_ca;
-  options.pem_key_cert_pairs.push_back({tls.key, tls.certificate});
-  return grpc::SslServerCredentials(options);
-}
-
 class Server final : public GrpcServer {
  public:
-  explicit Server(Context& context) : log_(context.log), kserve_(context), health_(context) {}
+  Server(Context& context, Tls tls) : log_(context.log), kserve_(context), health_(context), certificates_(std::move(tls)) {}
 
-  Status Open(const std::string& host, int port, uint64_t message_limit, const Tls& tls) {
+  Status Open(const std::string& host, int port, uint64_t message_limit) {
     grpc::EnableDefaultHealthCheckService(false);
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     grpc::ServerBuilder builder;
@@ -418,7 +446,7 @@ class Server final : public GrpcServer {
     builder.SetMaxSendMessageSize(limit);
     // Two servers on one port would share the clients by chance.
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-    builder.AddListeningPort(address, CredentialsOf(tls), &port_);
+    builder.AddListeningPort(address, certificates_.Credentials(), &port_);
     builder.RegisterService(&kserve_);
     builder.RegisterService(&health_);
     std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> observers;
@@ -430,6 +458,7 @@ class Server final : public GrpcServer {
   }
   ~Server() override { Stop(std::chrono::milliseconds(0)); }
   int port() const override { return port_; }
+  void SetTls(const Tls& tls) override { certificates_.Set(tls); }
   void Stop(std::chrono::milliseconds limit) override {
     if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now() + limit);
   }
@@ -438,6 +467,7 @@ class Server final : public GrpcServer {
   Log& log_;
   KserveService kserve_;
   HealthService health_;
+  GrpcCertificates certificates_;
   std::unique_ptr<grpc::Server> server_;
   int port_ = 0;
 };
@@ -446,8 +476,8 @@ class Server final : public GrpcServer {
 
 Result<std::unique_ptr<GrpcServer>> GrpcServer::Listen(Context& context, const std::string& host, int port,
                                                        uint64_t message_limit, const Tls& tls) {
-  auto server = std::make_unique<Server>(context);
-  TENON_RETURN_IF_ERROR(server->Open(host, port, message_limit, tls));
+  auto server = std::make_unique<Server>(context, tls);
+  TENON_RETURN_IF_ERROR(server->Open(host, port, message_limit));
   return std::unique_ptr<GrpcServer>(std::move(server));
 }
 

@@ -17,6 +17,8 @@ class GrpcServer {
                                                     const Tls& tls);
   virtual ~GrpcServer() = default;
   virtual int port() const = 0;
+  /// A new certificate, for connections from now on; where there was none, there stays none.
+  virtual void SetTls(const Tls& tls) = 0;
   /// No new calls; those running have until `limit`.
   virtual void Stop(std::chrono::milliseconds limit) = 0;
 };

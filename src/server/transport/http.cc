@@ -12,8 +12,9 @@ namespace {
 using namespace transport;   // NOLINT(google-build-using-namespace): the other half of this file
 
 // What was checked when it was read: a failure here is one of OpenSSL's rules (a weak key).
-Status SetUp(const Tls& tls, std::optional<net::ssl::context>* context) {
-  auto& c = context->emplace(net::ssl::context::tls_server);
+Result<std::shared_ptr<net::ssl::context>> ContextOf(const Tls& tls) {
+  auto context = std::make_shared<net::ssl::context>(net::ssl::context::tls_server);
+  net::ssl::context& c = *context;
   Error error;
   c.set_options(net::ssl::context::no_tlsv1 | net::ssl::context::no_tlsv1_1 | net::ssl::context::no_compression, error);
   if (!error) c.use_certificate_chain(net::buffer(tls.certificate), error);
@@ -25,7 +26,7 @@ Status SetUp(const Tls& tls, std::optional<net::ssl::context>* context) {
     SSL_CTX_set_session_id_context(c.native_handle(), kSessions, sizeof(kSessions) - 1);
   }
   if (error) return BadInput("certificate and key cannot be used; {}", error.message());
-  return Status::Ok();
+  return context;
 }
 
 class Server final : public HttpServer {
@@ -36,7 +37,10 @@ class Server final : public HttpServer {
 
   Status Open() {
     const auto& [host, port, threads, limits, tls, gate, handler] = shared_->options;
-    if (tls.on()) TENON_RETURN_IF_ERROR(SetUp(tls, &shared_->tls));
+    if (tls.on()) {
+      TENON_ASSIGN_OR_RETURN(auto context, ContextOf(tls));
+      shared_->tls = std::move(context);
+    }
     Error error;
     const auto address = net::ip::make_address(host == "localhost" ? "127.0.0.1" : host, error);
     if (error) return Usage("address '{}'; an IP address is expected, as 127.0.0.1 or 0.0.0.0", host);
@@ -61,6 +65,12 @@ class Server final : public HttpServer {
     return acceptor_.local_endpoint(ignored).port();
   }
   size_t connections() const override { return shared_->connections; }
+  Status SetTls(const Tls& tls) override {
+    if (!tls.on() || shared_->tls.load() == nullptr) return Status::Ok();
+    TENON_ASSIGN_OR_RETURN(auto context, ContextOf(tls));
+    shared_->tls = std::move(context);
+    return Status::Ok();
+  }
   void StopAccepting() override {
     shared_->stopping = true;
     net::post(context_, [this] {
@@ -84,8 +94,8 @@ class Server final : public HttpServer {
   void Accept() {
     acceptor_.async_accept(net::make_strand(context_), [this](Error error, tcp::socket socket) {
       if (error == net::error::operation_aborted || !acceptor_.is_open()) return;
-      if (!error && shared_->tls) {
-        Begin(std::make_shared<Connection<TlsStream>>(shared_, std::move(socket), *shared_->tls));
+      if (const auto tls = shared_->tls.load(); !error && tls != nullptr) {
+        Begin(std::make_shared<Connection<TlsStream>>(shared_, std::move(socket), *tls));
       } else if (!error) {
         Begin(std::make_shared<Connection<TcpStream>>(shared_, std::move(socket)));
       } else {

@@ -94,6 +94,9 @@ class HttpServer {
   virtual ~HttpServer() = default;
   virtual int port() const = 0;
   virtual size_t connections() const = 0;
+  /// A new certificate, for connections from now on; where there was none, there stays none. kBadInput: it cannot be used, and
+  /// the old one stays.
+  virtual Status SetTls(const Tls& tls) = 0;
   /// No new connections; open ones end after their answer.
   virtual void StopAccepting() = 0;
 };

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/status.h"
+#include "server/transport/client_tls.h"
 
 namespace tenon::server {
 
@@ -17,11 +18,13 @@ struct HttpQuestion {
   std::string method = "GET";
   std::string path;
   std::string body;
+  ClientTls tls;         ///< of https:// addresses
   std::string api_key;  ///< printable, without spaces; empty: none is sent
 };
 
-/// `address`: "127.0.0.1:8000", a host and a port. Blocks, 30 s at most. kBadInput: nobody answers there.
-Result<HttpAnswer> Fetch(const std::string& address, const HttpQuestion& question);
+/// `server`: "127.0.0.1:8000", a host and a port, or "https://localhost:8000". Blocks, 30 s at most. kBadInput: nobody answers
+/// there. kUsage: who answers is not trusted.
+Result<HttpAnswer> Fetch(const std::string& server, const HttpQuestion& question);
 
 }  // namespace tenon::server
 

@@ -31,7 +31,7 @@ using TlsStream = beast::ssl_stream<beast::tcp_stream>;
 
 struct Shared {
   HttpOptions options;
-  std::optional<net::ssl::context> tls;
+  std::atomic<std::shared_ptr<net::ssl::context>> tls;   // null: none
   std::atomic<size_t> connections{0};
   std::atomic<bool> stopping{false};
 };
