@@ -208,6 +208,9 @@ struct DeviceGroup {
   /// Of the time of cores that it shares: with twice the weight of another group twice the time, while both have requests. 0.001
   /// to 1000.
   double weight = 1;
+  /// CPUs that all its runs together get at most, 0.05 and more; 0: no limit. Kept by cgroups where the process may make some;
+  /// elsewhere only the weight counts.
+  double quota = 0;
 };
 
 struct DeviceState {
@@ -215,6 +218,7 @@ struct DeviceState {
   uint64_t memory_used = 0;  ///< bytes charged to its models
   uint64_t memory_promised = 0;  ///< limits of its models together; 0 where there is no limit
   std::vector<std::string> models;
+  std::string quota_means;  ///< what keeps a quota: "cgroup v2", "cgroup v1", or "weights", and why no other
 };
 
 struct ServerOptions {

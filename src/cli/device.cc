@@ -6,6 +6,7 @@
 #include "base/mapped_file.h"
 #include "cli/model_options.h"
 #include "device/topology.h"
+#include "hw/thread_groups.h"
 #include "server/transport/http_client.h"
 
 namespace tenon::cli {
@@ -22,6 +23,7 @@ struct DeviceOptions {
   std::string memory;
   bool shared = false;
   double weight = 1;
+  double quota = 0;
   double interval = 1;
   int count = 0;
 };
@@ -68,6 +70,11 @@ Status ReadKey(DeviceOptions* o) {
   return Status::Ok();
 }
 
+std::string QuotaMeans() {
+  const hw::ThreadGroups groups;
+  return groups.means().empty() ? "weights; " + groups.refusal() : groups.means();
+}
+
 // Devices of the server where one runs, else the machine as one device.
 Result<Json> ListDevices(const DeviceOptions& o, device::Utilisation* utilisation) {
   const device::Topology t = device::ReadTopology();
@@ -82,6 +89,7 @@ Result<Json> ListDevices(const DeviceOptions& o, device::Utilisation* utilisatio
     list.push_back({{"name", ""},
                     {"cores", cores},
                     {"exclusive", false},
+                    {"quota_means", QuotaMeans()},
                     {"memory", {{"limit", t.memory_limit}, {"used", t.memory_used}}},
                     {"models", Json::array()}});
   }
@@ -109,18 +117,26 @@ Result<Json> ListDevices(const DeviceOptions& o, device::Utilisation* utilisatio
                 {"memory", {{"limit", t.memory_limit}, {"used", t.memory_used}}}}}};
 }
 
+std::string KindOf(const Json& d) {
+  const double quota = d.value("quota", 0.0);
+  const std::string means = d["quota_means"];
+  std::string kind = d["exclusive"].get<bool>() ? "exclusive" : fmt::format("shared, weight {:.3g}", d.value("weight", 1.0));
+  if (quota > 0 && !means.starts_with("weights")) kind += fmt::format(", {:.3g} CPUs by {}", quota, means);
+  return kind;
+}
+
 void Show(const Context& context, const Json& document) {
   std::vector<std::vector<std::string>> rows = {
       {"device", "health", "cores", "util %", "memory used", "limit", "kind", "models"}};
   for (const Json& d : document["devices"]) {
     const uint64_t limit = d["memory"]["limit"];
     rows.push_back({d["name"], d["health"], CoresText(d["cores"]), fmt::format("{:.0f}", d["utilisation"].get<double>() * 100),
-                    Bytes(d["memory"]["used"]), limit == 0 ? "none" : Bytes(limit),
-                    d["exclusive"].get<bool>() ? "exclusive" : fmt::format("shared, weight {:.3g}", d.value("weight", 1.0)),
+                    Bytes(d["memory"]["used"]), limit == 0 ? "none" : Bytes(limit), KindOf(d),
                     fmt::format("{}", fmt::join(d["models"].get<std::vector<std::string>>(), ", "))});
   }
   context.Say(Table(rows));
   context.Say(document["machine"]["explanation"].get<std::string>());
+  context.Say("fractions of a core by " + document["devices"][0]["quota_means"].get<std::string>());
 }
 
 Status List(const DeviceOptions& o, Context& context, bool watch) {
@@ -153,8 +169,9 @@ Result<std::vector<device::Core>> CoresOfServer(const DeviceOptions& o) {
   return cores;
 }
 
-Result<Json> GroupBody(const DeviceOptions& o, const std::vector<int>& cores, double weight) {
-  Json body = {{"cores", cores}, {"exclusive", !o.shared && weight == 1}, {"weight", weight}};
+Result<Json> GroupBody(const DeviceOptions& o, const std::vector<int>& cores, double weight, double quota) {
+  Json body = {{"cores", cores}, {"exclusive", !o.shared && weight == 1 && quota == 0}, {"weight", weight}};
+  if (quota > 0) body["quota"] = quota;
   if (!o.memory.empty()) {
     TENON_ASSIGN_OR_RETURN(const uint64_t bytes, ParseBytes(o.memory));
     body["memory_limit"] = bytes;
@@ -168,16 +185,16 @@ Status Split(const DeviceOptions& o, Context& context) {
   Json made = Json::array();
   for (size_t i = 0; i < parts.size(); ++i) {
     const std::string name = fmt::format("part{}", i);
-    TENON_ASSIGN_OR_RETURN(const Json body, GroupBody(o, parts[i].cpus, parts[i].share));
+    const double share = parts[i].share, quota = share == 1 ? 0 : share * static_cast<double>(parts[i].cpus.size());
+    TENON_ASSIGN_OR_RETURN(const Json body, GroupBody(o, parts[i].cpus, share, quota));
     auto set = Ask(o, "POST", "/v2/devices/" + name, body);
     if (!set.ok()) {
       // All parts or none.
       for (const Json& m : made) (void)Ask(o, "DELETE", "/v2/devices/" + m["name"].get<std::string>());
       return std::move(set).TakeStatus();
     }
-    made.push_back({{"name", name}, {"cores", parts[i].cpus}, {"weight", parts[i].share}});
-    context.Say(fmt::format("cpu:{} has {}cores {}", name,
-                            parts[i].share == 1 ? "" : fmt::format("{:.3g} of the time of ", parts[i].share),
+    made.push_back({{"name", name}, {"cores", parts[i].cpus}, {"weight", share}, {"quota", quota}});
+    context.Say(fmt::format("cpu:{} has {}cores {}", name, share == 1 ? "" : fmt::format("{:.3g} of the time of ", share),
                             CoresText(parts[i].cpus)));
   }
   context.Document({{"groups", made}});
@@ -186,7 +203,7 @@ Status Split(const DeviceOptions& o, Context& context) {
 
 Status Group(const DeviceOptions& o, Context& context) {
   TENON_ASSIGN_OR_RETURN(const std::vector<int> cores, device::ParseCpuList(o.cores));
-  TENON_ASSIGN_OR_RETURN(const Json body, GroupBody(o, cores, o.weight));
+  TENON_ASSIGN_OR_RETURN(const Json body, GroupBody(o, cores, o.weight, o.quota));
   TENON_RETURN_IF_ERROR(Ask(o, "POST", "/v2/devices/" + o.name, body).status());
   context.Say(fmt::format("cpu:{} has cores {}", o.name, CoresText(cores)));
   context.Document({{"groups", Json::array({{{"name", o.name}, {"cores", cores}}})}});
@@ -242,6 +259,10 @@ Command Make_device() {
                            "group: of the time of shared cores, while others want them too (implies --shared)")
                 ->capture_default_str()
                 ->check(CLI::Range(1e-3, 1e3));
+            app.add_option("--quota", o->quota,
+                           "group: CPUs that all its runs together get at most, by cgroups (implies --shared); 0: no limit")
+                ->capture_default_str()
+                ->check(CLI::Range(0.0, 4096.0));
             app.add_option("--interval", o->interval, "watch: seconds between two looks")
                 ->capture_default_str()
                 ->check(CLI::Range(0.1, 3600.0));

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "cli/model_options.h"
+#include "cli/service_manager.h"
 #include "server/app.h"
 #include "server/config_files.h"
 #include "tenon/server.h"
@@ -130,13 +131,27 @@ void ApplyLogOptions(ServeOptions& o) {
   o.app.trace["trace_count"] = Values{std::to_string(o.trace_count)};
 }
 
+// The next of `signals`; until then `manager` hears that the server lives, as long as it answers.
+int NextSignal(const sigset_t& signals, const ServiceManager& manager, const InferenceServer& models) {
+  const auto period = manager.period();
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(period);
+  const timespec wait = {seconds.count(), std::chrono::nanoseconds(period - seconds).count()};
+  while (true) {
+    const int signal = period.count() > 0 ? sigtimedwait(&signals, nullptr, &wait) : sigwaitinfo(&signals, nullptr);
+    if (signal > 0) return signal;
+    (void)models.memory_used();   // takes the locks of every model: a server that hangs does not come back from here
+    manager.Alive();
+  }
+}
+
 Status Run(const CLI::App& app, ServeOptions& o, Context& context) {
   // From here on every thread leaves these to the one that waits for them below.
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
-  if (!o.app.api_keys.empty() || !o.app.log_file.empty() || !o.app.tls.certificate.empty())
+  const ServiceManager manager;
+  if (!o.app.api_keys.empty() || !o.app.log_file.empty() || !o.app.tls.certificate.empty() || manager.listens())
     sigaddset(&signals, SIGHUP);   // else it ends the process, as a closed terminal should
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
@@ -156,8 +171,14 @@ Status Run(const CLI::App& app, ServeOptions& o, Context& context) {
   TENON_ASSIGN_OR_RETURN(const auto front, server::App::Start(*models, o.app));
   TENON_RETURN_IF_ERROR(models->Start());
   Announce(context, o, *front, *models);
-  int signal = 0;
-  while (sigwait(&signals, &signal) != 0 || signal == SIGHUP) front->Reload();
+  const std::string status = fmt::format("serving {} models", models->Index().size());
+  manager.Ready(status);
+  while (NextSignal(signals, manager, *models) == SIGHUP) {
+    manager.Reloading();
+    front->Reload();
+    manager.Ready(status);
+  }
+  manager.Stopping();
   context.Say("draining");
   std::fflush(stdout);
   front->StopAccepting();

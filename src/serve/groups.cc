@@ -21,6 +21,10 @@ Status Groups::Set(const DeviceGroup& group) {
   if (!(group.weight >= kLeastWeight && group.weight <= kMostWeight))
     return Usage("group '{}'; weight {}; allowed: {} to {}", group.name, group.weight, kLeastWeight, kMostWeight);
   if (group.exclusive && group.weight != 1) return Usage("group '{}' is exclusive; only shared groups have a weight", group.name);
+  constexpr double kLeastQuota = 0.05;
+  const auto cores = static_cast<double>(group.cores.size());
+  if (group.quota != 0 && !(group.quota >= kLeastQuota && group.quota <= cores))
+    return Usage("group '{}'; quota {}; allowed: 0 for none, {} to {}, its cores", group.name, group.quota, kLeastQuota, cores);
   std::set<int> wanted;
   for (int core : group.cores) {
     if (std::find(cores_.begin(), cores_.end(), core) == cores_.end())

@@ -88,7 +88,21 @@ class LocalServer final : public InferenceServer {
   void Poll();
   std::vector<std::shared_ptr<Model>> Loaded() const;
 
+  /// A group's limit of CPU time.
+  struct Quota {
+    std::shared_ptr<hw::ThreadGroup> threads;   // null: nobody keeps it
+    std::shared_ptr<CoreGate> gate;             // its own: the kernel shares out the cores between groups
+    size_t first = 0;                           // of the group's cores
+    std::string means;
+  };
+  void SetQuota(const DeviceGroup& group);                          // with mutex_ held
+  const Quota* QuotaOf(const std::string& group) const;             // null: none that anybody keeps
+  std::vector<int> CoresOf(const DeviceGroup& group) const;
+  std::string QuotaMeans(const std::string& group) const;
+
   ServerOptions options_;
+  hw::ThreadGroups thread_groups_;
+  std::map<std::string, Quota> quotas_;            // by group; guarded by mutex_
   Groups groups_;                                  // guarded by mutex_
   std::shared_ptr<CoreGate> gate_;
   mutable std::shared_mutex mutex_;

@@ -86,6 +86,7 @@ Status Model::OpenInstance(Instance& instance, const ModelOpener& open) {
     options.cores = instance.cores;
   }
   options.memory_limit = place_.memory_limit / static_cast<uint64_t>(InstanceCount());
+  if (place_.threads != nullptr) TENON_RETURN_IF_ERROR(place_.threads->Enter());   // threads of the session follow
   place_.gate->Acquire(instance.cores, *place_.share);
   auto session = open(file_, options);
   Status status;

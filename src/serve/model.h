@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "hw/thread_groups.h"
 #include "serve/core_gate.h"
 #include "serve/layout.h"
 #include "serve/metrics.h"
@@ -25,6 +26,7 @@ struct Place {
   uint64_t memory_limit = 0;       ///< bytes for all instances together; 0: no limit
   std::shared_ptr<CoreGate> gate;  ///< of the cores
   TimeShare* share = nullptr;      ///< of the model's group; the gate's
+  std::shared_ptr<hw::ThreadGroup> threads;   ///< that its threads enter; null: none
 };
 
 class Model {

@@ -86,6 +86,7 @@ Status LocalServer::Start() {
   for (const DeviceGroup& group : options_.groups) {
     const std::lock_guard lock(mutex_);
     TENON_RETURN_IF_ERROR(groups_.Set(group));
+    SetQuota(group);
   }
   for (const ModelConfig& config : options_.models) {
     const std::string name = config.name.empty() ? NameOfPath(config.path) : config.name;

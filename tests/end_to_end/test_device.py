@@ -1,5 +1,6 @@
 """tenon device: the machine, and the groups of a running server."""
 import os
+import pathlib
 
 import pytest
 
@@ -33,14 +34,16 @@ def test_split_group_reset(tmp_path):
         assert tenon_json("device", "reset", *at)["removed"] == ["side"]
         if len(cores) == 2:   # a quarter is no whole number of cores: both parts have all, by weight
             parts = tenon_json("device", "split", "--layout", "1/4+3/4", *at)["groups"]
-            assert parts == [{"name": "part0", "cores": cores, "weight": 0.25}, {"name": "part1", "cores": cores, "weight": 0.75}]
+            assert parts == [{"name": "part0", "cores": cores, "weight": 0.25, "quota": 0.5},
+                             {"name": "part1", "cores": cores, "weight": 0.75, "quota": 1.5}]
             assert [(d["exclusive"], d["weight"]) for d in tenon_json("device", "list", *at)["devices"]] == [(False, 1), (False, 0.25), (False, 0.75)]
             assert tenon_json("device", "reset", *at)["removed"] == ["part0", "part1"]
         weighed = tenon("device", "group", "side", "--cores", cores[0], "--weight", "2.5", *at)
         assert weighed.returncode == 0
         assert "shared, weight 2.5" in tenon("device", "list", *at).stdout
         for wrong in ({"cores": cores[:1], "exclusive": False, "weight": 0}, {"cores": cores[:1], "weight": 2},
-                      {"cores": cores[:1], "exclusive": False, "weight": 1e6}, {"cores": cores[:1], "weight": "2"}):
+                      {"cores": cores[:1], "exclusive": False, "weight": 1e6}, {"cores": cores[:1], "weight": "2"},
+                      {"cores": cores[:1], "quota": 1.5}, {"cores": cores[:1], "quota": -1}, {"cores": cores[:1], "quota": "1"}):
             assert server.json("/v2/devices/side", wrong)[0] == 400, wrong
         assert tenon_json("device", "reset", *at)["removed"] == ["side"]
         refused = tenon("device", "split", "--layout", "2", *at)   # 'net' has no group: it would have no core
@@ -48,6 +51,46 @@ def test_split_group_reset(tmp_path):
         assert len(tenon_json("device", "list", *at)["devices"]) == 1   # all parts or none
         looks = tenon("device", "watch", "--count", "2", "--interval", "0.1", *at)
         assert looks.returncode == 0 and looks.stdout.count("cpu") >= 2
+
+
+def own_cgroups():
+    """What the server made below its own cgroup, which is ours too."""
+    with open("/proc/self/cgroup") as file:
+        rows = [line.rstrip("\n").split(":", 2) for line in file]
+    roots = [f"/sys/fs/cgroup/{controllers}{path}" for _, controllers, path in rows if "cpu" in controllers.split(",")]
+    roots += [f"/sys/fs/cgroup{path}" for _, controllers, path in rows if not controllers]
+    return sorted(str(p) for root in roots for p in pathlib.Path(root).glob("tenon-*"))
+
+
+def test_a_fraction_of_a_core_where_the_kernel_keeps_it(tmp_path):
+    (tmp_path / "m" / "net" / "1").mkdir(parents=True)
+    build_model.small_net(tmp_path / "m" / "net" / "1" / "model.onnx")
+    before = own_cgroups()
+    with serve("--models", tmp_path / "m", "--model-control", "explicit") as server:
+        at, core = ("--server", server.http), min(os.sched_getaffinity(0))
+        means = tenon_json("device", "list", *at)["devices"][0]["quota_means"]
+        assert f"fractions of a core by {means}" in tenon("device", "list", *at).stdout
+        if means.startswith("weights"):
+            assert "; " in means   # and why
+            pytest.skip(means)
+        assert own_cgroups() == before   # nothing before somebody asks
+        assert tenon("device", "group", "side", "--cores", core, "--quota", "0.25", *at).returncode == 0
+        assert f"0.25 CPUs by {means}" in tenon("device", "list", *at).stdout
+        (tmp_path / "m" / "net" / "tenon.yaml").write_text("group: side\n")
+        assert server.json("/v2/repository/models/net/load", {})[0] == 200
+        (made,) = [p for p in own_cgroups() if p not in before]
+        assert f"tenon-{server.process.pid}-" in made
+        limit = {name: pathlib.Path(made, name) for name in ("cpu.max", "cpu.cfs_quota_us")}
+        assert any(file.exists() and file.read_text().split()[0] == "5000" for file in limit.values())
+        threads = pathlib.Path(made, "cgroup.threads" if limit["cpu.max"].exists() else "tasks")
+        assert threads.read_text().split()
+        body = {"inputs": [{"name": "x", "shape": [1, 4], "datatype": "FP32", "data": [1, 2, 3, 4]}]}
+        assert server.json("/v2/models/net/infer", body)[0] == 200
+        assert tenon("device", "group", "side", "--cores", core, "--quota", "0.5", *at).returncode == 0   # live
+        assert any(file.exists() and file.read_text().split()[0] == "10000" for file in limit.values())
+        assert [p for p in own_cgroups() if p not in before] == [made]
+        assert server.json("/v2/models/net/infer", body)[0] == 200
+    assert own_cgroups() == before
 
 
 def test_a_server_with_keys(tmp_path):

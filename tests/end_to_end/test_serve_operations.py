@@ -5,6 +5,7 @@ import json
 import queue
 import re
 import signal
+import socket
 import time
 
 import numpy as np
@@ -251,6 +252,34 @@ def test_traces_need_a_file(models):
         assert status == 400 and "--trace-file" in answer["error"]
     done = tenon("serve", "--models", models, "--trace-rate", "5", "--http-port", "0", "--grpc-port", "0", "--metrics-port", "0")
     assert done.returncode == 2 and "--trace-file" in done.stderr
+
+
+@pytest.mark.parametrize("abstract", (False, True))
+def test_what_systemd_hears(models, tmp_path, abstract):
+    name = f"@tenon-test-{time.time_ns()}" if abstract else str(tmp_path / "notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(name.replace("@", "\0"))
+        manager.settimeout(30)
+        with serve("--models", models, env={"NOTIFY_SOCKET": name, "WATCHDOG_USEC": "200000"}) as server:
+            assert manager.recv(1000) == b"READY=1\nSTATUS=serving 1 models"
+            assert manager.recv(1000) == manager.recv(1000) == b"WATCHDOG=1"
+            server.process.send_signal(signal.SIGHUP)
+            heard = [manager.recv(1000)]
+            while not heard[-1].startswith(b"READY=1"):
+                heard.append(manager.recv(1000))
+            assert any(re.fullmatch(rb"RELOADING=1\nMONOTONIC_USEC=\d+", h) for h in heard)
+            assert ask(server)[0] == 200
+        heard = manager.recv(1000)
+        while heard == b"WATCHDOG=1":
+            heard = manager.recv(1000)
+        assert heard.startswith(b"STOPPING=1")
+
+
+def test_nobody_listens_to_what_systemd_would_hear(models, tmp_path):
+    with serve("--models", models, env={"NOTIFY_SOCKET": str(tmp_path / "nobody"), "WATCHDOG_USEC": "10"}) as server:
+        assert ask(server)[0] == 200
+    with serve("--models", models, env={"NOTIFY_SOCKET": "/" + "x" * 300, "WATCHDOG_USEC": "x"}) as server:
+        assert ask(server)[0] == 200
 
 
 @pytest.fixture

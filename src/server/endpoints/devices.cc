@@ -38,10 +38,13 @@ Result<DeviceGroup> GroupOf(const std::string& name, const std::string& text) {
       group.exclusive = value.get<bool>();
     } else if (key == "weight" && value.is_number()) {
       group.weight = value.get<double>();
+    } else if (key == "quota" && value.is_number()) {
+      group.quota = value.get<double>();
     } else {
       return Status(
           Code::kUsage,
-          "key '" + key + "'; allowed: cores (a list), memory_limit (bytes), exclusive (true or false), " + "weight (a number)");
+          "key '" + key +
+              "'; allowed: cores (a list), memory_limit (bytes), exclusive (true or false), weight (a number), quota (CPUs)");
     }
   }
   return group;
@@ -56,6 +59,8 @@ void Devices(Call& call) {
                     {"cores", d.group.cores},
                     {"exclusive", d.group.exclusive},
                     {"weight", d.group.weight},
+                    {"quota", d.group.quota},
+                    {"quota_means", d.quota_means},
                     {"memory", {{"limit", d.group.memory_limit}, {"used", d.memory_used}, {"promised", d.memory_promised}}},
                     {"models", d.models}});
   }
