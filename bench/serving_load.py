@@ -61,7 +61,7 @@ class Client:
     """One connection with at most one request on its way."""
 
     def __init__(self, address, loop):
-        self.address, self.loop, self.socket = address, loop, None
+        self.address, self.loop, self.socket, self.answer = address, loop, None, None
         self.buffer = memoryview(bytearray(1 << 18))
 
     def send(self, message):
@@ -81,6 +81,8 @@ class Client:
 
     def on(self, events):
         """A row (end, seconds, status, retry_after) when the answer is whole. Status 0: the connection broke; -1: within the answer."""
+        if self.answer is None:   # the server ends an idle connection
+            return self.drop()
         try:
             if events & selectors.EVENT_WRITE:
                 self.push()
@@ -94,10 +96,11 @@ class Client:
         except OSError:
             count = 0
         now = time.perf_counter()
-        status = self.answer.status if count else -1 if self.answer.head else 0
-        if not count or self.answer.close:
+        answer, self.answer = self.answer, None
+        status = answer.status if count else -1 if answer.head else 0
+        if not count or answer.close:
             self.drop()
-        return now, now - self.began, status, self.answer.retry_after
+        return now, now - self.began, status, answer.retry_after
 
     def drop(self):
         if self.socket is not None:
