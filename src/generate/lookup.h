@@ -16,7 +16,8 @@ class Guess {
   int64_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
   int32_t operator[](int64_t i) const { return tokens_[1 + i]; }
-  std::span<const int32_t> step() const { return {tokens_, static_cast<size_t>(1 + size_)}; }
+  std::span<const int32_t> step() const& { return {tokens_, static_cast<size_t>(1 + size_)}; }
+  std::span<const int32_t> step() const&& = delete;   // of a guess that is gone
 
  private:
   friend class Lookup;

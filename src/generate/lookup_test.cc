@@ -8,7 +8,8 @@ namespace tenon::generate {
 namespace {
 
 std::vector<int32_t> Step(const Lookup& lookup, const std::vector<int32_t>& tokens, int32_t next, int64_t room = 100) {
-  const auto step = lookup.Find(tokens, next, room).step();
+  const Guess guess = lookup.Find(tokens, next, room);
+  const auto step = guess.step();
   return {step.begin(), step.end()};
 }
 using Tokens = std::vector<int32_t>;

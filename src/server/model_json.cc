@@ -85,9 +85,17 @@ Json OneStatistics(const ModelStatistics& s) {
 }  // namespace
 
 const std::vector<std::string>& Extensions() {
-  static const std::vector<std::string> kNames = {"binary_tensor_data", "classification",      "model_repository",
-                                                  "schedule_policy",    "model_configuration", "system_shared_memory",
-                                                  "statistics",         "parameters"};
+  static const std::vector<std::string> kNames = {"binary_tensor_data",
+                                                  "classification",
+                                                  "model_repository",
+                                                  "schedule_policy",
+                                                  "model_configuration",
+                                                  "system_shared_memory",
+                                                  "statistics",
+                                                  "trace",
+                                                  "logging",
+                                                  "parameters",
+                                                  "generate"};
   return kNames;
 }
 

@@ -82,7 +82,7 @@ def test_metadata_and_control_plane(client):
     assert client.is_server_live() and client.is_server_ready()
     assert client.is_model_ready("net") and not client.is_model_ready("broken") and not client.is_model_ready("nothing")
     meta = client.get_server_metadata()
-    assert meta["name"] == "tenon" and "binary_tensor_data" in meta["extensions"]
+    assert meta["name"] == "tenon" and {"binary_tensor_data", "trace", "logging", "generate"} <= set(meta["extensions"])
     model = client.get_model_metadata("net")
     assert model["inputs"] == [{"name": "x", "datatype": "FP32", "shape": [-1, 4]}]
     config = client.get_model_config("net")
