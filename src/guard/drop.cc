@@ -31,16 +31,20 @@ double NormalBelow(double x) {
   return 0.5 * std::erfc(-x * std::numbers::sqrt2 / 2);
 }
 
-// How likely a row of about this lead is right no longer when so much is taken from it. Leads of other samples are spread about
-// those seen, by `spread`; where the reference judges itself none is below 0, and the spread is reflected there.
+// How likely a row of about this lead is right no longer when so much is taken from it; negative: how likely a wrong one is right
+// now. Leads of other samples are spread about those seen, by `spread`, reflected at 0: labels that a model itself gave know no
+// leads just below it.
 struct Loss {
   double spread = 0;
-  bool reflected = false;
 
   double operator()(double lead, double taken) const {
-    if (spread == 0) return (lead >= 0 ? 1 : 0) - (lead - taken >= 0 ? 1 : 0);
-    if (!reflected) return NormalBelow(lead / spread) - NormalBelow((lead - taken) / spread);
-    return taken <= 0 ? 0 : NormalBelow((taken - lead) / spread) - NormalBelow((-taken - lead) / spread);
+    const bool right = lead >= 0;
+    if (spread == 0) return (right ? 1 : 0) - (lead - taken >= 0 ? 1 : 0);
+    const double towards = right ? taken : -taken;
+    if (towards <= 0) return 0;
+    const double lead_size = std::abs(lead);
+    const double crosses = NormalBelow((towards - lead_size) / spread) - NormalBelow((-towards - lead_size) / spread);
+    return right ? crosses : -crosses;
   }
   bool IsNone(double lead, double taken) const {
     return std::min(lead, lead - taken) > 8 * spread || std::max(lead, lead - taken) < -8 * spread;
@@ -86,7 +90,7 @@ ExpectedLoss LossByMargins(const Evaluation& reference, const std::vector<Margin
     const double t = before[i].lead - after[i].lead;
     taken.push_back(std::isnan(t) ? std::numeric_limits<double>::infinity() : t);
   }
-  const Loss lost{Spread(leads, taken), reference.against_reference};
+  const Loss lost{Spread(leads, taken)};
   const size_t n = order.size();
   const size_t window = std::min(n, std::max(kLeastNeighbours, n / 4));
   const size_t stride = (window + kMostDonors - 1) / kMostDonors;
