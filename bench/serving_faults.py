@@ -3,11 +3,7 @@ import collections
 import contextlib
 import pathlib
 import random
-import shutil
 import signal
-import socket
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -16,7 +12,8 @@ import numpy as np
 import problems
 from serving_cases import CLIENTS, CORES, folder_of, identity, partitions, serve
 from serving_load import Load, closed, connect, infer_request, run
-from support import build_model, paths
+from support import build_model
+from support.balancers import NAMES, balancer
 
 
 def failed(rows):
@@ -137,47 +134,12 @@ def resize(report, _, times=20):
         server.check_invariant()
 
 
-BALANCERS = {
-    "nginx": ("nginx.conf", 8080, 8081, lambda conf: ["nginx", "-c", str(conf), "-g", "daemon off;"]),
-    "haproxy": ("haproxy.cfg", 8090, 8091, lambda conf: ["haproxy", "-f", str(conf)]),
-}
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
 @contextlib.contextmanager
-def balancer(name, servers, folder):
-    """The shipped configuration with the ports of `servers`; gives the address of its front."""
-    file, http, grpc, command = BALANCERS[name]
-    text, front = (paths.ROOT / "deploy" / file).read_text(), free_port()
-    changes = {f"127.0.0.1:{http}": f"127.0.0.1:{front}", f"127.0.0.1:{grpc}": f"127.0.0.1:{free_port()}", "/tmp/tenon-nginx": f"{folder}/nginx"}
-    for server, number in zip(servers, (0, 10)):
-        changes |= {f"127.0.0.1:{8000 + number}": server.http, f"127.0.0.1:{8001 + number}": server.grpc,
-                    f"port {8000 + number}": f"port {server.http.rsplit(':', 1)[1]}"}
-    for old, new in changes.items():
-        text = text.replace(old, new)
-    conf = pathlib.Path(folder) / file
-    conf.parent.chmod(0o755)   # nginx's workers keep large bodies there, as another user
-    conf.write_text(text)
-    process = subprocess.Popen(command(conf), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        until = time.time() + 20
-        while time.time() < until:
-            with contextlib.suppress(OSError), connect(f"127.0.0.1:{front}"):
-                break
-            time.sleep(0.05)
-        time.sleep(1)   # its first health checks
-        yield f"127.0.0.1:{front}"
-    finally:
-        process.send_signal(signal.SIGQUIT if name == "nginx" else signal.SIGUSR1)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(10)
-        process.kill()
-        process.wait()
+def settled(name, servers, folder):
+    """The HTTP front of a balancer that has checked its servers."""
+    with balancer(name, servers, folder) as (front, _):
+        time.sleep(1)
+        yield front
 
 
 def balancers(report, seconds):
@@ -185,12 +147,10 @@ def balancers(report, seconds):
     their part of both. Then one is killed under requests of 3 KB, and of 184 KB."""
     bert, rec = (infer_request(name, problems.inputs_of(problem, 1)) for name, problem in (("bert", "bert_base"), ("rec", "rec")))
     models = f"bert={problems.path_of('bert_base')}", f"rec={problems.path_of('rec')}"
-    for name in BALANCERS:
-        if shutil.which(name) is None:
-            sys.exit(f"serving: {name} is missing; run scripts/install_dependencies test")
+    for name in NAMES:
         with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
             one = stack.enter_context(serve(*models, "--threads", 1, cores=CORES[:1]))
-            with serve(*models, "--threads", 1, cores=CORES[1:2]) as two, balancer(name, (one, two), folder) as front:
+            with serve(*models, "--threads", 1, cores=CORES[1:2]) as two, settled(name, (one, two), folder) as front:
                 run(closed, front, [bert], 4, 1)
                 gains = []
                 for _ in range(3):
@@ -198,7 +158,7 @@ def balancers(report, seconds):
                     gains.append(len(run(closed, front, [bert], 4, seconds / 3)) / single)
                 report.add(f"{name}: two instances, of one", sorted(gains)[1], least=1.85)
                 killed_under_load(report, f"{name}, small", front, bert, two, seconds)
-            with serve(*models, "--threads", 1, cores=CORES[1:2]) as two, balancer(name, (one, two), folder) as front:
+            with serve(*models, "--threads", 1, cores=CORES[1:2]) as two, settled(name, (one, two), folder) as front:
                 killed_under_load(report, f"{name}, large", front, rec, two, seconds)
 
 

@@ -150,4 +150,11 @@ std::optional<int64_t> DimValue(std::string_view text, const Values& values) {
   return dim.ok() && dim->is_const() ? std::optional(dim->value()) : std::nullopt;
 }
 
+std::optional<int64_t> FixedExtent(const std::string& dim) {
+  int64_t n = 0;
+  const auto [end, error] = std::from_chars(dim.data(), dim.data() + dim.size(), n);
+  if (error != std::errc() || end != dim.data() + dim.size()) return std::nullopt;
+  return n;
+}
+
 }  // namespace tenon

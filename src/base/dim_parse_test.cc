@@ -41,5 +41,12 @@ TEST(DimValue, ReadsNumbersInPlaceOfSymbols) {
     EXPECT_EQ(DimValue(nothing, values), std::nullopt) << nothing;
 }
 
+TEST(FixedExtent, IsANumberAlone) {
+  EXPECT_EQ(FixedExtent("224"), 224);
+  EXPECT_EQ(FixedExtent("-1"), -1);
+  for (const char* nothing : {"", "n", "2n", "2*3", "99999999999999999999"})
+    EXPECT_EQ(FixedExtent(nothing), std::nullopt) << nothing;
+}
+
 }  // namespace
 }  // namespace tenon

@@ -15,6 +15,9 @@ namespace tenon {
 /// dimension.
 std::optional<int64_t> DimValue(std::string_view text, const std::map<std::string, int64_t, std::less<>>& values);
 
+/// The number of `dim`, or nothing for a symbol or an expression.
+std::optional<int64_t> FixedExtent(const std::string& dim);
+
 }  // namespace tenon
 
 #endif  // TENON_BASE_DIM_VALUE_H_

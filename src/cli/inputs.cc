@@ -1,9 +1,9 @@
 #include "cli/inputs.h"
 
-#include <charconv>
 #include <filesystem>
 #include <random>
 
+#include "base/dim_value.h"
 #include "base/dtype.h"
 #include "base/mapped_file.h"
 #include "cli/model_options.h"
@@ -15,13 +15,6 @@ namespace tenon::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::optional<int64_t> FixedExtent(const std::string& dim) {
-  int64_t n = 0;
-  const auto [end, error] = std::from_chars(dim.data(), dim.data() + dim.size(), n);
-  if (error != std::errc() || end != dim.data() + dim.size()) return std::nullopt;
-  return n;
-}
 
 // Sub-byte and raw arrays take the model's type.
 Result<Tensor> Adapt(const media::NpyArray& array, const TensorInfo& info) {

@@ -9,6 +9,7 @@
 #include <set>
 #include <sstream>
 
+#include "hw/cgroups.h"
 #include "hw/quota.h"
 
 namespace tenon::device {
@@ -64,7 +65,6 @@ uint64_t MemInfo(const std::string& root, const std::string& key) {
 
 // The tightest memory limit on the way to the root of the cgroup tree, v2 or v1, and what is used under it.
 void CgroupMemory(const std::string& root, Topology* t) {
-  std::ifstream cgroups(root + "/proc/self/cgroup");
   const std::string base = root + "/sys/fs/cgroup";
   const auto consider = [&](const std::string& folder, const char* limit_name, const char* used_name) {
     const uint64_t limit = ReadBytes(folder + "/" + limit_name, ~uint64_t{0});
@@ -72,20 +72,12 @@ void CgroupMemory(const std::string& root, Topology* t) {
     t->memory_limit = limit;
     t->memory_used = ReadBytes(folder + "/" + used_name, 0);
   };
-  const auto walk = [&](const std::string& top, std::string path, const char* limit_name, const char* used_name) {
-    while (true) {
-      consider(top + path, limit_name, used_name);
-      if (path.empty() || path == "/") return;
-      path.resize(path.find_last_of('/') == std::string::npos ? 0 : path.find_last_of('/'));
+  std::ifstream file(root + "/proc/self/cgroup");
+  for (const hw::Cgroup& own : hw::ParseCgroups({std::istreambuf_iterator<char>(file), {}})) {
+    for (const std::string& path : hw::PathsToRoot(own.path)) {
+      if (own.is_v2()) consider(base + path, "memory.max", "memory.current");
+      if (own.Has("memory")) consider(base + "/memory" + path, "memory.limit_in_bytes", "memory.usage_in_bytes");
     }
-  };
-  for (std::string line; std::getline(cgroups, line);) {
-    const size_t first = line.find(':'), second = line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1), path = line.substr(second + 1);
-    if (controllers.empty()) walk(base, path, "memory.max", "memory.current");
-    if (controllers.find("memory") != std::string::npos)
-      walk(base + "/memory", path, "memory.limit_in_bytes", "memory.usage_in_bytes");
   }
 }
 

@@ -1,19 +1,11 @@
 #include "guard/source.h"
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 
 namespace tenon::guard {
 
 namespace fs = std::filesystem;
-
-std::optional<int64_t> FixedExtent(const std::string& dim) {
-  int64_t n = 0;
-  const auto [end, error] = std::from_chars(dim.data(), dim.data() + dim.size(), n);
-  if (error != std::errc() || end != dim.data() + dim.size()) return std::nullopt;
-  return n;
-}
 
 std::string FileNameOf(const std::string& name) {
   std::string file = name;

@@ -3,10 +3,10 @@
 #define TENON_GUARD_SOURCE_H_
 
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/dim_value.h"
 #include "guard/data.h"
 #include "media/npy.h"
 #include "runtime/host_tensor.h"
@@ -21,9 +21,6 @@ struct Interface {
 
 inline constexpr const char* kLabels = "labels";
 inline constexpr const char* kLabel = "label";
-
-/// The number of `dim`, or nothing for a symbol.
-std::optional<int64_t> FixedExtent(const std::string& dim);
 
 /// `name` as `tenon run --output` writes it: characters that a file name cannot hold become '_'.
 std::string FileNameOf(const std::string& name);

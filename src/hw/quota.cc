@@ -9,6 +9,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "hw/cgroups.h"
+
 namespace tenon::hw {
 namespace {
 
@@ -28,17 +30,6 @@ std::optional<double> ReadNumber(const std::string& path) {
   return end == text->c_str() ? std::nullopt : std::optional<double>(value);
 }
 
-// Every ancestor of a cgroup may limit it: "/a/b", "/a", "".
-std::vector<std::string> PathsToRoot(std::string path) {
-  std::vector<std::string> paths;
-  while (!path.empty() && path != "/") {
-    paths.push_back(path);
-    path.resize(path.find_last_of('/') == std::string::npos ? 0 : path.find_last_of('/'));
-  }
-  paths.emplace_back("");
-  return paths;
-}
-
 void Tighten(std::optional<double> quota, std::optional<double>* tightest) {
   if (quota && (!*tightest || *quota < **tightest)) *tightest = quota;
 }
@@ -52,18 +43,12 @@ std::optional<double> CgroupV1Quota(const std::string& directory) {
 
 std::optional<double> TightestQuota(const std::string& root) {
   std::optional<double> tightest;
-  const auto cgroups = ReadText(root + "/proc/self/cgroup");
-  std::istringstream lines(cgroups.value_or("0::/\n"));
-  for (std::string line; std::getline(lines, line);) {
-    const size_t first = line.find(':');
-    const size_t second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
-    for (const std::string& path : PathsToRoot(line.substr(second + 1))) {
-      if (controllers == ",,") {
+  for (const Cgroup& own : ParseCgroups(ReadText(root + "/proc/self/cgroup").value_or("0::/\n"))) {
+    for (const std::string& path : PathsToRoot(own.path)) {
+      if (own.is_v2()) {
         const auto text = ReadText(root + "/sys/fs/cgroup" + path + "/cpu.max");
         if (text) Tighten(ParseCpuMax(*text), &tightest);
-      } else if (controllers.find(",cpu,") != std::string::npos) {
+      } else if (own.Has("cpu")) {
         Tighten(CgroupV1Quota(root + "/sys/fs/cgroup/cpu" + path), &tightest);
         Tighten(CgroupV1Quota(root + "/sys/fs/cgroup/cpu,cpuacct" + path), &tightest);
       }

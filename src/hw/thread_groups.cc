@@ -14,6 +14,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "hw/cgroups.h"
+
 namespace tenon::hw {
 namespace {
 
@@ -101,18 +103,12 @@ std::shared_ptr<CgroupFiles> SystemCgroupFiles() {
   return std::make_shared<SystemFiles>();
 }
 
-// A line of /proc/self/cgroup is "NUMBER:CONTROLLERS:PATH"; v2 has no controllers there.
 ThreadGroups::ThreadGroups(std::shared_ptr<CgroupFiles> files) : files_(std::move(files)) {
-  std::istringstream lines(files_->Read("/proc/self/cgroup").value_or(""));
   std::optional<std::string> v1, v2;
-  for (std::string line; std::getline(lines, line);) {
-    const size_t first = line.find(':'), second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
-    const std::string path = line.substr(second + 1);
-    if (path.find("..") != std::string::npos) continue;   // outside what this process sees
-    if (controllers == ",,") v2 = path;
-    if (controllers.find(",cpu,") != std::string::npos) v1 = path;
+  for (const Cgroup& own : ParseCgroups(files_->Read("/proc/self/cgroup").value_or(""))) {
+    if (own.path.find("..") != std::string::npos) continue;   // outside what this process sees
+    if (own.is_v2()) v2 = own.path;
+    if (own.Has("cpu")) v1 = own.path;
   }
   refusal_ = "there is no cgroup with a cpu controller";
   const bool found = (v1 && FindV1(*v1)) || (v2 && FindV2(*v2));

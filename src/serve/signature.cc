@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <set>
 
 #include <fmt/ranges.h>
 
 #include "base/dim.h"
+#include "base/dim_value.h"
 #include "base/dtype.h"
 
 namespace tenon::serve {
@@ -43,13 +43,6 @@ const TensorInfo* Find(const std::vector<TensorInfo>& infos, std::string_view na
 }
 
 }  // namespace
-
-std::optional<int64_t> FixedExtent(const std::string& dim) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(dim.data(), dim.data() + dim.size(), value);
-  if (dim.empty() || error != std::errc() || end != dim.data() + dim.size()) return std::nullopt;
-  return value;
-}
 
 bool IsSymbol(const std::string& dim) {
   if (dim.empty() || dim.find('(') != std::string::npos) return false;

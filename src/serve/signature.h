@@ -2,7 +2,6 @@
 #ifndef TENON_SERVE_SIGNATURE_H_
 #define TENON_SERVE_SIGNATURE_H_
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,9 +28,6 @@ struct Signature {
   /// kUsage: an output that the model does not give.
   Status CheckOutputs(const std::vector<std::string>& names) const;
 };
-
-/// The number that an extent is; nothing for a symbol or an expression.
-std::optional<int64_t> FixedExtent(const std::string& dim);
 
 /// A symbol alone, no number and no expression.
 bool IsSymbol(const std::string& dim);

@@ -5,8 +5,6 @@ import json
 import re
 import shutil
 import signal
-import socket
-import subprocess
 import threading
 import time
 
@@ -17,7 +15,7 @@ from tritonclient.utils import InferenceServerException
 
 from end_to_end.serving import Served, serve
 from end_to_end.test_serve_http import Endless, identity, in_flight, rounds_body
-from support import build_model, paths
+from support import balancers, build_model
 from support.command import tenon
 
 ASK = {"inputs": [{"name": "x", "shape": [1, 4], "datatype": "FP32", "data": [1, 2, 3, 4]}]}
@@ -199,41 +197,6 @@ def test_broken_model_on_the_command_line_ends_the_command(tmp_path):
     assert done.returncode == 3 and "bad" in done.stderr
 
 
-BALANCERS = {
-    "nginx": ("nginx.conf", 8080, 8081, lambda conf: ["nginx", "-c", str(conf), "-g", "daemon off;"]),
-    "haproxy": ("haproxy.cfg", 8090, 8091, lambda conf: ["haproxy", "-f", str(conf)]),
-}
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-@contextlib.contextmanager
-def balancer(name, one, two, folder):
-    """The shipped configuration before two servers; gives the addresses of its HTTP and its gRPC front."""
-    if shutil.which(name) is None:
-        pytest.fail(f"{name} is missing; run scripts/install_dependencies test")
-    file, http_port, grpc_port, command = BALANCERS[name]
-    fronts = [f"127.0.0.1:{free_port()}" for _ in range(2)]
-    text = (paths.ROOT / "deploy" / file).read_text()
-    changes = {"127.0.0.1:8000": one.http, "127.0.0.1:8010": two.http, "127.0.0.1:8001": one.grpc, "127.0.0.1:8011": two.grpc,
-               f"127.0.0.1:{http_port}": fronts[0], f"127.0.0.1:{grpc_port}": fronts[1], "/tmp/tenon-nginx": f"{folder}/nginx",
-               "port 8000": f"port {one.http.split(':')[1]}", "port 8010": f"port {two.http.split(':')[1]}"}
-    for old, new in changes.items():
-        text = text.replace(old, new)
-    conf = folder / file
-    conf.write_text(text)
-    process = subprocess.Popen(command(conf), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    try:
-        yield fronts
-    finally:
-        process.terminate()
-        process.communicate(timeout=20)
-
-
 def ask_once(address):
     """Status of an answer, whatever its body: a balancer's own errors are no JSON. 0: none."""
     front = type("Front", (), {"http": address, "request": Served.request})()
@@ -250,9 +213,9 @@ def wait_until(holds, seconds=20):
     assert holds()
 
 
-@pytest.mark.parametrize("name", BALANCERS)
+@pytest.mark.parametrize("name", balancers.NAMES)
 def test_v19_killed_instance_behind_the_shipped_balancer(name, folder, tmp_path):
-    with serve("--models", folder) as one, serve("--models", folder) as two, balancer(name, one, two, tmp_path) as (front, _):
+    with serve("--models", folder) as one, serve("--models", folder) as two, balancers.balancer(name, (one, two), tmp_path) as (front, _):
         wait_until(lambda: ask_once(front) == 200)
         with Load(lambda: ask_once(front), clients=4) as load:
             time.sleep(0.5)
@@ -264,9 +227,9 @@ def test_v19_killed_instance_behind_the_shipped_balancer(name, folder, tmp_path)
         assert ask_once(front) == 200
 
 
-@pytest.mark.parametrize("name", BALANCERS)
+@pytest.mark.parametrize("name", balancers.NAMES)
 def test_grpc_behind_the_shipped_balancer(name, folder, tmp_path):
-    with serve("--models", folder) as one, serve("--models", folder) as two, balancer(name, one, two, tmp_path) as (_, front):
+    with serve("--models", folder) as one, serve("--models", folder) as two, balancers.balancer(name, (one, two), tmp_path) as (_, front):
         given = triton.InferInput("x", [1, 4], "FP32")
         given.set_data_from_numpy(np.ones((1, 4), np.float32))
 
