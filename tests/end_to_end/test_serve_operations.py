@@ -50,16 +50,24 @@ def lines(path, count, pick=lambda line: True):
 
 def test_a_json_line_for_each_request(models, tmp_path):
     log = tmp_path / "log"
+
+    def logged(count):   # a line comes after its answer
+        return lines(log, count, lambda line: '"message":"request"' in line)
+
     with serve("--models", models, "--log-file", log, "--log-format", "json", "--log-requests") as server:
         assert ask(server, **{"X-Request-Id": "mine-1", "traceparent": PARENT})[1]["X-Request-Id"] == "mine-1"
+        logged(1)
         own = ask(server, **{"X-Request-Id": 'not "one" word', "traceparent": "nonsense"})[1]["X-Request-Id"]
         assert re.fullmatch(r"[0-9a-f]{16}-\d+", own)
+        logged(2)
         server.request('/v2/models/"\n{}?secret=1'.replace("\n", "%0A"))
+        logged(3)
         with triton_grpc.InferenceServerClient(server.grpc) as client:
             client.infer("net", [given(triton_grpc)], headers={"x-request-id": "mine-2", "traceparent": PARENT})
+            logged(4)
             with pytest.raises(Exception):
                 client.infer("nothing", [given(triton_grpc)])
-        found = [json.loads(line) for line in lines(log, 5, lambda line: '"message":"request"' in line)]
+        found = [json.loads(line) for line in logged(5)]
     assert len(found) == 5
     for record in found:
         assert datetime.datetime.fromisoformat(record["time"].replace("Z", "+00:00")).tzinfo and record["level"] == "verbose"
@@ -87,7 +95,9 @@ def test_the_line_counts_the_binary_part_of_an_answer(models, tmp_path):
 def test_requests_without_a_key_have_lines_too(models, tmp_path):
     (tmp_path / "keys").write_text("a-key-of-this-test\n")
     with serve("--models", models, "--api-keys", tmp_path / "keys", "--log-file", tmp_path / "log", "--log-requests") as server:
-        assert ask(server)[0] == 401 and ask(server, Authorization="Bearer a-key-of-this-test")[0] == 200
+        assert ask(server)[0] == 401
+        lines(tmp_path / "log", 1)   # comes after its answer
+        assert ask(server, Authorization="Bearer a-key-of-this-test")[0] == 200
         assert [re.search(r"status=(\d+)", line)[1] for line in lines(tmp_path / "log", 2)] == ["401", "200"]
         assert "a-key-of" not in (tmp_path / "log").read_text()
 
