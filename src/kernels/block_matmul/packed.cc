@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <new>
 #include <span>
 
@@ -272,6 +273,45 @@ class Packed final : public Kernel {
   static constexpr int64_t kTileBytes = gemm::kBf16MaxRows * gemm::kBf16Panel * 4;
   int64_t ManyBytes(int64_t m) const { return XBytes(m) + threads_ * (PanelBytes() + kTileBytes); }
 
+  // B of panel i: where it lies, if that is pairs of bf16, or unpacked to `to`.
+  gemm::Bf16Tile PanelOf(int64_t i, uint16_t* to) const {
+    const Group& first = GroupAt(2 * i);
+    gemm::Bf16Tile tile{};
+    tile.taps = 1, tile.blocks = blocks_;
+    tile.narrow = 2 * i + 1 == std::ssize(groups_);
+    const Group& second = tile.narrow ? first : GroupAt(2 * i + 1);
+    if (first.layout.codes == Codes::kBf16 && second.layout.codes == Codes::kBf16) {
+      tile.b = reinterpret_cast<const uint16_t*>(Data(first));
+      tile.b_half = (second.offset - first.offset) / 2, tile.b_block = 512;
+      return tile;
+    }
+    tile.b = to;
+    inner_.unpack(Data(first), first.layout, blocks_, to);
+    if (!tile.narrow) inner_.unpack(Data(second), second.layout, blocks_, to + tile.b_half);
+    return tile;
+  }
+
+  // Whether panel i's sums want nothing but a bias and a residual, in all of its columns.
+  bool FinishesAtOnce(int64_t i) const {
+    if (tiles_.tile_finish == nullptr || gated() || 2 * i + 1 == std::ssize(groups_)) return false;
+    const Group &first = GroupAt(2 * i), &second = GroupAt(2 * i + 1);
+    const bool biases_beside = first.bias < 0 ? second.bias < 0 : second.bias == first.bias + 16;
+    return first.n == 16 && second.n == 16 && biases_beside;
+  }
+
+  // Where and how such sums become results, from row `row` on.
+  gemm::Bf16Finish ResultsOf(const Job& job, int64_t i, int64_t row) const {
+    const Group& g = GroupAt(2 * i);
+    gemm::Bf16Finish f{};
+    f.n = 32, f.alpha = 1;
+    f.lo = -std::numeric_limits<float>::infinity(), f.hi = std::numeric_limits<float>::infinity();
+    f.bias = g.bias >= 0 ? biases_.data() + g.bias : nullptr;
+    f.c = job.y + row * width_ + g.column, f.c_stride = width_, f.c_f32 = true;
+    if (job.residual != nullptr) f.residual = job.residual + row * width_ + g.column;
+    f.residual_stride = width_, f.residual_f32 = true;
+    return f;
+  }
+
   void Many(const Job& job, hw::Team& team) const {
     const int64_t depth = blocks_ * 32, element = tiles_.a_f32 ? 4 : 2;
     team.ParallelFor(job.m, std::max<int64_t>(1, 32768 / depth), [&](int64_t begin, int64_t end, int) {
@@ -285,20 +325,24 @@ class Packed final : public Kernel {
     const int64_t grain = team.size() > threads_ ? panels : 1;
     team.ParallelFor(panels, grain, [&](int64_t begin, int64_t end, int thread) {
       std::byte* own = job.scratch + XBytes(job.m) + thread * (PanelBytes() + kTileBytes);
-      auto* panel = reinterpret_cast<uint16_t*>(own + kTileBytes);
-      auto* acc = reinterpret_cast<float*>(own);
       if (tiles_.begin != nullptr) tiles_.begin();
       for (int64_t i = begin; i < end; ++i) {
-        const bool narrow = 2 * i + 1 == groups;
-        inner_.unpack(Data(GroupAt(2 * i)), GroupAt(2 * i).layout, blocks_, panel);
-        if (!narrow) inner_.unpack(Data(GroupAt(2 * i + 1)), GroupAt(2 * i + 1).layout, blocks_, panel + 512);
+        gemm::Bf16Tile tile = PanelOf(i, reinterpret_cast<uint16_t*>(own + kTileBytes));
+        tile.a_stride = depth;
+        tile.acc = reinterpret_cast<float*>(own);
+        const bool at_once = FinishesAtOnce(i);
         const int64_t row_tiles = (job.m + tiles_.max_rows - 1) / tiles_.max_rows;
         for (int64_t t = 0; t < row_tiles; ++t) {
-          const int64_t r = t * tiles_.max_rows, rows = std::min(tiles_.max_rows, job.m - r);
-          AskFor(job, i, r, rows, t, row_tiles);
-          tiles_.tile({job.scratch + r * depth * element, depth, nullptr, 1, blocks_, panel, acc, rows, narrow});
-          Finish(job, 2 * i, r, rows, acc, 32);
-          if (!gated() && !narrow) Finish(job, 2 * i + 1, r, rows, acc + 16, 32);
+          const int64_t r = t * tiles_.max_rows;
+          tile.a = job.scratch + r * depth * element;
+          tile.rows = std::min(tiles_.max_rows, job.m - r);
+          AskFor(job, i, r, tile.rows, t, row_tiles);
+          if (at_once) {
+            tiles_.tile_finish(tile, ResultsOf(job, i, r));
+          } else {
+            tiles_.tile(tile);
+            FinishPair(job, 2 * i, tile.narrow ? 1 : 2, r, tile.rows, tile.acc);
+          }
         }
       }
       if (tiles_.end != nullptr) tiles_.end();

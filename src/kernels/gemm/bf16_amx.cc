@@ -45,15 +45,15 @@ void TileOf(const Bf16Tile& t) {
   if (kTall) _tile_zero(2);
   if (kTall && kWide) _tile_zero(3);
   const auto* b = reinterpret_cast<const char*>(t.b);
-  const int64_t stride = t.a_stride * 2;
+  const int64_t stride = t.a_stride * 2, b_half = t.b_half * 2, b_block = t.b_block * 2;
   for (int64_t tap = 0; tap < t.taps; ++tap) {
     const char* a = static_cast<const char*>(t.a) + (t.tap_offsets != nullptr ? t.tap_offsets[tap] * 2 : 0);
-    for (int64_t i = 0; i < t.blocks; ++i, a += 64, b += 2048) {
+    for (int64_t i = 0; i < t.blocks; ++i, a += 64, b += b_block) {
       _tile_loadd(6, b, 64);
       _tile_loadd(4, a, stride);
       _tile_dpbf16ps(0, 4, 6);
       if (kWide) {
-        _tile_loadd(7, b + 1024, 64);
+        _tile_loadd(7, b + b_half, 64);
         _tile_dpbf16ps(1, 4, 7);
       }
       if (kTall) {

@@ -49,10 +49,10 @@ void Rows(const Bf16Tile& t) {
     __m256 acc[kRows][2];
 #pragma GCC unroll 6
     for (int r = 0; r < kRows; ++r) acc[r][0] = acc[r][1] = Vec::Zero();
-    const uint16_t* b = t.b + half * 512;
+    const uint16_t* b = t.b + half * t.b_half;
     for (int64_t tap = 0; tap < t.taps; ++tap) {
       const float* a = static_cast<const float*>(t.a) + (t.tap_offsets != nullptr ? t.tap_offsets[tap] : 0);
-      for (int64_t i = 0; i < t.blocks; ++i, b += kBf16Depth * kBf16Panel) {
+      for (int64_t i = 0; i < t.blocks; ++i, b += t.b_block) {
         for (int64_t pair = 0; pair < 16; ++pair, a += 2) {
 #pragma GCC unroll 2
           for (int j = 0; j < 2; ++j) {

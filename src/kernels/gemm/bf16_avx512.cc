@@ -43,10 +43,10 @@ void Rows(const Bf16Tile& t) {
   const __m512i upper = _mm512_set1_epi32(static_cast<int32_t>(0xffff0000U));
   for (int64_t tap = 0; tap < t.taps; ++tap) {
     const float* a = static_cast<const float*>(t.a) + (t.tap_offsets != nullptr ? t.tap_offsets[tap] : 0);
-    for (int64_t i = 0; i < t.blocks; ++i, b += kBf16Depth * kBf16Panel) {
+    for (int64_t i = 0; i < t.blocks; ++i, b += t.b_block) {
       for (int64_t pair = 0; pair < 16; ++pair, a += 2) {
         const __m512i raw0 = _mm512_loadu_si512(b + pair * 32);
-        const __m512i raw1 = _mm512_loadu_si512(b + 512 + pair * 32);
+        const __m512i raw1 = _mm512_loadu_si512(b + t.b_half + pair * 32);
         const __m512 even0 = _mm512_castsi512_ps(_mm512_slli_epi32(raw0, 16));
         const __m512 even1 = _mm512_castsi512_ps(_mm512_slli_epi32(raw1, 16));
         const __m512 odd0 = _mm512_castsi512_ps(_mm512_and_si512(raw0, upper));

@@ -73,12 +73,12 @@ struct Sums {
   }
 
   // One pair of k.
-  void Add(const uint16_t* a, int64_t a_stride, const uint16_t* b) {
+  void Add(const uint16_t* a, int64_t a_stride, const uint16_t* b, int64_t b_half) {
     const auto b0 = reinterpret_cast<__m512bh>(_mm512_loadu_si512(b));
     __m512bh b1{};
-    if (kColumns == Columns::k32) b1 = reinterpret_cast<__m512bh>(_mm512_loadu_si512(b + 512));
+    if (kColumns == Columns::k32) b1 = reinterpret_cast<__m512bh>(_mm512_loadu_si512(b + b_half));
     if (kColumns == Columns::k24) {
-      b1 = reinterpret_cast<__m512bh>(_mm512_broadcast_i64x4(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(b + 512))));
+      b1 = reinterpret_cast<__m512bh>(_mm512_broadcast_i64x4(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(b + b_half))));
     }
     __m512bh even{};
 #pragma GCC unroll 12
@@ -106,11 +106,11 @@ template <int kRows, Columns kColumns>
   const uint16_t* ahead = t.ahead;
   for (int64_t tap = 0; tap < t.taps; ++tap) {
     const uint16_t* a = static_cast<const uint16_t*>(t.a) + (t.tap_offsets != nullptr ? t.tap_offsets[tap] : 0);
-    for (int64_t i = 0; i < t.blocks; ++i, b += kBf16Depth * kBf16Panel) {
+    for (int64_t i = 0; i < t.blocks; ++i, b += t.b_block) {
       for (int64_t line = 0; line < t.ahead_lines; ++line, ahead += 32)
         _mm_prefetch(reinterpret_cast<const char*>(ahead), _MM_HINT_T1);
       const int64_t pairs = i + 1 < t.blocks ? 16 : 16 - t.skip;
-      for (int64_t pair = 0; pair < pairs; ++pair, a += 2) sums.Add(a, t.a_stride, b + pair * 32);
+      for (int64_t pair = 0; pair < pairs; ++pair, a += 2) sums.Add(a, t.a_stride, b + pair * 32, t.b_half);
     }
   }
 }

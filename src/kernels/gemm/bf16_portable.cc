@@ -42,10 +42,10 @@ void Rows(const Bf16Tile& t) {
   for (int64_t group = 0; group < (t.narrow ? 4 : 8); ++group) {
     T acc[kRows];
     for (int r = 0; r < kRows; ++r) acc[r] = Vec::Zero();
-    const uint16_t* b = t.b + group / 4 * 512 + group % 4 * 8;
+    const uint16_t* b = t.b + group / 4 * t.b_half + group % 4 * 8;
     for (int64_t tap = 0; tap < t.taps; ++tap) {
       const float* a = static_cast<const float*>(t.a) + (t.tap_offsets != nullptr ? t.tap_offsets[tap] : 0);
-      for (int64_t i = 0; i < t.blocks; ++i, b += kBf16Depth * kBf16Panel) {
+      for (int64_t i = 0; i < t.blocks; ++i, b += t.b_block) {
         for (int64_t pair = 0; pair < 16; ++pair, a += 2) {
           Vec::I raw;
           __builtin_memcpy(&raw, b + pair * 32, sizeof raw);

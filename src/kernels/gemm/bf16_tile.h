@@ -35,6 +35,9 @@ struct Bf16Tile {
   bool accumulate;  ///< start from acc; only for kernels that can
   const uint16_t* ahead;  ///< what will be read next: brought nearer, `ahead_lines` cache lines a block
   int64_t ahead_lines;
+  // Elements of B from one half of a block to the other, and from block to block: as in a panel unless they say otherwise.
+  int64_t b_half = kBf16Depth * kBf16Panel / 2;
+  int64_t b_block = kBf16Depth * kBf16Panel;
 };
 
 /// C[r][c] = post(clamp(alpha * acc[r][c] + bias[c] + residual[r][c])).
