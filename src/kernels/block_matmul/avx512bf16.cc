@@ -5,6 +5,12 @@
 
 namespace tenon::kernels::block_matmul {
 namespace {
+// Order matters: each builds on the ones before.
+// clang-format off
+#include "kernels/v16/avx512.inl"
+#include "kernels/block_matmul/factors.inl"
+#include "kernels/block_matmul/codes_avx512.inl"
+// clang-format on
 
 // Two rows of depth as pairs: [column][2].
 void StorePair(__m512 even, __m512 odd, __m512i order, uint16_t* to) {
@@ -16,11 +22,6 @@ __m512i Order() {
   alignas(64) uint16_t order[32];
   for (uint16_t i = 0; i < 32; ++i) order[i] = static_cast<uint16_t>(i / 2 + i % 2 * 16);
   return _mm512_load_si512(order);
-}
-
-__m512 Factor(const uint8_t* p, bool wide, int half) {
-  if (wide) return _mm512_loadu_ps(reinterpret_cast<const float*>(p) + 16 * half);
-  return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p) + half));
 }
 
 // Four rows of depth from [column][4] bytes.
@@ -53,36 +54,32 @@ void CopyPairs(const uint8_t* w, int64_t blocks, uint16_t* to) {
   }
 }
 
+template <Form kForm>
+void UnpackCodes(const uint8_t* w, const Layout& layout, int64_t blocks, uint16_t* to) {
+  const __m512i order = Order();
+  const __m512 zero = _mm512_set1_ps(-static_cast<float>(layout.zero));
+  CodeReader<kForm> codes(layout);
+  Factors factors(w, layout, blocks);
+  for (int64_t b = 0; b < blocks; ++b, w += layout.block_bytes(), to += 1024) {
+    factors.Next(b, w);
+    __m512 scale[2], shift[2];
+    for (int half = 0; half < 2; ++half) {
+      scale[half] = factors.Scale(half).v;
+      shift[half] = _mm512_fmsub_ps(zero, scale[half], factors.Min(half).v);
+    }
+    for (int j = 0; j < 4; ++j) {
+      __m512i first, last;
+      codes.Read(w, j, &first, &last);
+      Four(first, scale[0], shift[0], order, to + j * 64);
+      Four(last, scale[1], shift[1], order, to + 256 + j * 64);
+    }
+  }
+}
+
 void Unpack(const uint8_t* w, const Layout& layout, int64_t blocks, uint16_t* to) {
   if (layout.codes == Codes::kBf16) return CopyPairs(w, blocks, to);
   if (layout.is_float()) return UnpackFloats(w, layout.codes, blocks, to);
-  const __m512i order = Order(), nibble = _mm512_set1_epi8(15);
-  const int64_t step = layout.block_bytes(), code_bytes = layout.code_bytes(), scale_bytes = layout.scale_bytes();
-  const bool bytes = layout.codes == Codes::kBytes, table = layout.table != nullptr;
-  __m512i values = _mm512_setzero_si512();
-  if (table) values = _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(layout.table)));
-  const __m512 zero = _mm512_set1_ps(-static_cast<float>(layout.zero));
-  for (int64_t b = 0; b < blocks; ++b, w += step, to += 1024) {
-    __m512 scale[2], shift[2];
-    for (int half = 0; half < 2; ++half) {
-      const int at = layout.halves ? half : 0;
-      scale[half] = Factor(w + code_bytes, layout.wide, at);
-      const __m512 min = layout.has_min ? Factor(w + code_bytes + scale_bytes, layout.wide, at) : _mm512_setzero_ps();
-      shift[half] = _mm512_fmsub_ps(zero, scale[half], min);
-    }
-    for (int j = 0; j < 4; ++j) {
-      __m512i a = _mm512_loadu_si512(w + j * 64), c;
-      if (bytes) {
-        c = _mm512_loadu_si512(w + 256 + j * 64);
-      } else {
-        c = _mm512_and_si512(_mm512_srli_epi16(a, 4), nibble);
-        a = _mm512_and_si512(a, nibble);
-        if (table) a = _mm512_shuffle_epi8(values, a), c = _mm512_shuffle_epi8(values, c);
-      }
-      Four(a, scale[0], shift[0], order, to + j * 64);
-      Four(c, scale[1], shift[1], order, to + 256 + j * 64);
-    }
-  }
+  WithFormOf(layout, [&]<Form kForm>() { UnpackCodes<kForm>(w, layout, blocks, to); });
 }
 
 }  // namespace

@@ -10,33 +10,15 @@ namespace {
 // clang-format off
 #include "kernels/v16/avx512.inl"
 #include "kernels/v16/math.inl"
+#include "kernels/block_matmul/factors.inl"
 #include "kernels/block_matmul/generic.inl"
+#include "kernels/block_matmul/codes_avx512.inl"
 // clang-format on
 
 __m512i Broadcast4(const int8_t* p) {
   int32_t v;
   __builtin_memcpy(&v, p, 4);
   return _mm512_set1_epi32(v);
-}
-
-enum Form { kPlain, kTable, kByte };
-
-// Codes of elements 4j.. and 16 + 4j.. of all columns.
-template <Form kForm>
-void CodesOf(const uint8_t* w, int j, __m512i table, __m512i* a, __m512i* b) {
-  const __m512i v = _mm512_loadu_si512(w + j * 64);
-  if constexpr (kForm == kByte) {
-    *a = v;
-    *b = _mm512_loadu_si512(w + 256 + j * 64);
-    return;
-  }
-  const __m512i nibble = _mm512_set1_epi8(15);
-  *a = _mm512_and_si512(v, nibble);
-  *b = _mm512_and_si512(_mm512_srli_epi16(v, 4), nibble);
-  if constexpr (kForm == kTable) {
-    *a = _mm512_shuffle_epi8(table, *a);
-    *b = _mm512_shuffle_epi8(table, *b);
-  }
 }
 
 // Sums of a block's first and last 16 elements are chains of their own, of the high and of the low byte.
@@ -47,13 +29,12 @@ struct Chains {
 template <Form kForm, bool kHalves, int kRows>
 void DotOf(const Dot& t) {
   constexpr int kSums = kHalves ? 2 : 1;
-  constexpr int64_t kCodeBytes = kForm == kByte ? 512 : 256;
   const Layout& layout = *t.layout;
-  const int64_t step = layout.block_bytes(), scale_bytes = layout.scale_bytes();
-  const bool wide = layout.wide, has_min = layout.has_min;
+  const int64_t step = layout.block_bytes();
+  const bool has_min = layout.has_min;
   const int32_t zero = layout.zero;
-  __m512i table = _mm512_setzero_si512();
-  if constexpr (kForm == kTable) table = _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(layout.table)));
+  CodeReader<kForm> codes(layout);
+  Factors factors(t.w, layout, t.blocks);
   __m512 acc[kRows];
   for (auto& a : acc) a = _mm512_setzero_ps();
   const uint8_t* w = t.w;
@@ -67,7 +48,7 @@ void DotOf(const Dot& t) {
 #pragma GCC unroll 4
     for (int j = 0; j < 4; ++j) {
       __m512i a, b;
-      CodesOf<kForm>(w, j, table, &a, &b);
+      codes.Read(w, j, &a, &b);
 #pragma GCC unroll 4
       for (int r = 0; r < kRows; ++r) {
         const int8_t *xh = t.x[r].high + block * 32 + j * 4, *xl = t.x[r].low + block * 32 + j * 4;
@@ -77,10 +58,10 @@ void DotOf(const Dot& t) {
         c[r].low[1] = _mm512_dpbusd_epi32(c[r].low[1], b, Broadcast4(xl + 16));
       }
     }
+    factors.Next(block, w);
 #pragma GCC unroll 2
     for (int i = 0; i < kSums; ++i) {
-      const __m512 scale = ScaleAt(w + kCodeBytes, wide, i).v;
-      const __m512 min = has_min ? ScaleAt(w + kCodeBytes + scale_bytes, wide, i).v : _mm512_setzero_ps();
+      const __m512 scale = factors.Scale(i).v, min = factors.Min(i).v;
 #pragma GCC unroll 4
       for (int r = 0; r < kRows; ++r) {
         const int32_t* sums = t.x[r].sums + block * 2;
@@ -143,9 +124,7 @@ void QuantizeAvx512(const float* x, int64_t k, int64_t blocks, const RowX& to) {
 void DotAvx512Vnni(const Dot& t) {
   const Layout& layout = *t.layout;
   if (layout.is_float()) return DotAnyFloats(t);
-  if (layout.codes == Codes::kBytes) return layout.halves ? DotRows<kByte, true>(t) : DotRows<kByte, false>(t);
-  if (layout.table != nullptr) return layout.halves ? DotRows<kTable, true>(t) : DotRows<kTable, false>(t);
-  return layout.halves ? DotRows<kPlain, true>(t) : DotRows<kPlain, false>(t);
+  WithFormOf(layout, [&]<Form kForm>() { layout.halves ? DotRows<kForm, true>(t) : DotRows<kForm, false>(t); });
 }
 
 void FinishAvx512(const FinishTask& t) {

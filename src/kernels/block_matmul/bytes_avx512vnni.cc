@@ -9,6 +9,12 @@
 
 namespace tenon::kernels::block_matmul {
 namespace {
+// Order matters: each builds on the ones before.
+// clang-format off
+#include "kernels/v16/avx512.inl"
+#include "kernels/block_matmul/factors.inl"
+#include "kernels/block_matmul/codes_avx512.inl"
+// clang-format on
 
 // The largest element and the largest of the others.
 struct Two {
@@ -148,41 +154,31 @@ void Quantize(const float* x, int64_t k, int64_t blocks, const BytesForm& form, 
   }
 }
 
-__m512 Factor(const uint8_t* p, bool wide, int half) {
-  if (wide) return _mm512_loadu_ps(reinterpret_cast<const float*>(p) + 16 * half);
-  return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p) + half));
+template <Form kForm>
+void UnpackCodes(const uint8_t* w, const Layout& layout, const BytesForm& form, int64_t blocks, int vector, uint8_t* to) {
+  // What the form does not subtract from the codes is part of the minimum.
+  const __m512 rest = _mm512_set1_ps(static_cast<float>(layout.zero - form.zero));
+  CodeReader<kForm> codes(layout);
+  Factors of_group(w, layout, blocks);
+  for (int64_t b = 0; b < blocks; ++b, w += layout.block_bytes(), to += form.block_bytes()) {
+    for (int j = 0; j < 4; ++j) {
+      __m512i first, last;
+      codes.Read(w, j, &first, &last);
+      _mm512_storeu_si512(to + (2 * j + vector) * 64, first);
+      _mm512_storeu_si512(to + (8 + 2 * j + vector) * 64, last);
+    }
+    of_group.Next(b, w);
+    auto* factors = reinterpret_cast<float*>(to + 1024) + vector * 16;
+    for (int half = 0; half < (form.halves ? 2 : 1); ++half, factors += 32) {
+      const __m512 scale = of_group.Scale(half).v;
+      _mm512_storeu_ps(factors, scale);
+      if (form.has_min) _mm512_storeu_ps(factors + (form.halves ? 64 : 32), _mm512_fmadd_ps(rest, scale, of_group.Min(half).v));
+    }
+  }
 }
 
 void Unpack(const uint8_t* w, const Layout& layout, const BytesForm& form, int64_t blocks, int vector, uint8_t* to) {
-  const __m512i nibble = _mm512_set1_epi8(15);
-  const int64_t step = layout.block_bytes(), code_bytes = layout.code_bytes(), scale_bytes = layout.scale_bytes();
-  __m512i values = _mm512_setzero_si512();
-  if (layout.table != nullptr) values = _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(layout.table)));
-  // What the form does not subtract from the codes is part of the minimum.
-  const __m512 rest = _mm512_set1_ps(static_cast<float>(layout.zero - form.zero));
-  for (int64_t b = 0; b < blocks; ++b, w += step, to += form.block_bytes()) {
-    for (int j = 0; j < 4; ++j) {
-      __m512i low = _mm512_loadu_si512(w + j * 64), high;
-      if (layout.codes == Codes::kBytes) {
-        high = _mm512_loadu_si512(w + 256 + j * 64);
-      } else {
-        high = _mm512_and_si512(_mm512_srli_epi16(low, 4), nibble);
-        low = _mm512_and_si512(low, nibble);
-        if (layout.table != nullptr) low = _mm512_shuffle_epi8(values, low), high = _mm512_shuffle_epi8(values, high);
-      }
-      _mm512_storeu_si512(to + (2 * j + vector) * 64, low);
-      _mm512_storeu_si512(to + (8 + 2 * j + vector) * 64, high);
-    }
-    auto* factors = reinterpret_cast<float*>(to + 1024) + vector * 16;
-    for (int half = 0; half < (form.halves ? 2 : 1); ++half, factors += 32) {
-      const int at = layout.halves ? half : 0;
-      const __m512 scale = Factor(w + code_bytes, layout.wide, at);
-      _mm512_storeu_ps(factors, scale);
-      if (!form.has_min) continue;
-      const __m512 min = layout.has_min ? Factor(w + code_bytes + scale_bytes, layout.wide, at) : _mm512_setzero_ps();
-      _mm512_storeu_ps(factors + (form.halves ? 64 : 32), _mm512_fmadd_ps(rest, scale, min));
-    }
-  }
+  WithFormOf(layout, [&]<Form kForm>() { UnpackCodes<kForm>(w, layout, form, blocks, vector, to); });
 }
 
 template <int kRows>

@@ -1,9 +1,5 @@
 // The inner functions that are the same for every instruction set, over its V; and plain forms of the others. Included by each
-// ISA file after v16/*.inl. Bytes of one block are read as packed.h says.
-
-static inline V ScaleAt(const uint8_t* p, bool wide, int half) {
-  return wide ? Load(reinterpret_cast<const float*>(p) + 16 * half) : LoadH(reinterpret_cast<const uint16_t*>(p) + 16 * half);
-}
+// ISA file after v16/*.inl and factors.inl. Bytes of one block are read as packed.h says.
 
 void Finish(const FinishTask& t) {
   float spare[16];
@@ -92,10 +88,15 @@ static inline void DotAnyFloats(const Dot& t) {
 
 // Code of element i (of 32) of column c.
 static inline int CodeAt(const uint8_t* w, const Layout& layout, int i, int c) {
-  if (layout.codes == Codes::kBytes) return w[i / 4 * 64 + c * 4 + i % 4];
-  const uint8_t byte = w[i % 16 / 4 * 64 + c * 4 + i % 4];
-  const int nibble = i < 16 ? byte & 15 : byte >> 4;
-  return layout.table != nullptr ? layout.table[nibble] : nibble;
+  const int place = c * 4 + i % 4;
+  if (layout.codes == Codes::kBytes) return w[i / 4 * 64 + place];
+  const int j = i % 16 / 4, nibble = i < 16 ? w[j * 64 + place] & 15 : w[j * 64 + place] >> 4;
+  const int from = i < 16 ? 4 : 0;   // bit of what lies above nibbles
+  switch (layout.codes) {
+    case Codes::kFive: return nibble | (w[256 + place] >> (from + j) & 1) << 4;
+    case Codes::kSix: return nibble | (w[256 + j / 2 * 64 + place] >> (from + j % 2 * 2) & 3) << 4;
+    default: return layout.table != nullptr ? layout.table[nibble] : nibble;
+  }
 }
 
 static inline uint32_t Bf16Of(float f) {
@@ -116,25 +117,23 @@ static inline void FloatsOfBlock(const uint8_t* w, Codes codes, int i, float* fi
 }
 
 // Elements i of the 32 of a block, of each column.
-static inline void CodesOfBlock(const uint8_t* block, const Layout& layout, int i, float* to) {
-  const uint8_t* scales = block + layout.code_bytes();
-  const int half = layout.halves ? i / 16 : 0;
+static inline void CodesOfBlock(const uint8_t* block, const Layout& layout, const Factors& factors, int i, float* to) {
   for (int c = 0; c < 16; ++c) to[c] = static_cast<float>(CodeAt(block, layout, i, c) - layout.zero);
-  V v = Mul(Load(to), ScaleAt(scales, layout.wide, half));
-  if (layout.has_min) v = Sub(v, ScaleAt(scales + layout.scale_bytes(), layout.wide, half));
-  Store(to, v);
+  Store(to, Sub(Mul(Load(to), factors.Scale(i / 16)), factors.Min(i / 16)));
 }
 
 void UnpackPlain(const uint8_t* w, const Layout& layout, int64_t blocks, uint16_t* to) {
   if (layout.codes == Codes::kBf16) return UnpackBf16(w, blocks, to);
   const int64_t step = layout.block_bytes();
+  Factors factors(w, layout, blocks);
   for (int64_t b = 0; b < blocks; ++b, w += step, to += 1024) {
+    factors.Next(b, w);
     for (int i = 0; i < 32; i += 2) {
       float f[2][16];
       if (layout.is_float()) {
         FloatsOfBlock(w, layout.codes, i, f[0], f[1]);
       } else {
-        CodesOfBlock(w, layout, i, f[0]), CodesOfBlock(w, layout, i + 1, f[1]);
+        CodesOfBlock(w, layout, factors, i, f[0]), CodesOfBlock(w, layout, factors, i + 1, f[1]);
       }
       for (int c = 0; c < 32; ++c) to[i / 2 * 32 + c] = static_cast<uint16_t>(Bf16Of(f[c % 2][c / 2]));
     }

@@ -123,7 +123,7 @@ class Packed final : public Kernel {
         std::memcpy(biases_.data() + g.bias, problem.in[BiasInput(part)].data->Data<float>() + first,
                     static_cast<size_t>(g.n) * 4);
       }
-      bytes += Align(blocks_ * g.layout.block_bytes());
+      bytes += Align(g.layout.group_bytes(blocks_));
       groups_.push_back(g);
       parts.push_back(part);
     };
@@ -237,7 +237,7 @@ class Packed final : public Kernel {
     }
     if (2 * i + 2 >= groups) return;
     const Group &first = GroupAt(2 * i + 2), &last = GroupAt(std::min(2 * i + 3, groups - 1));
-    const int64_t bytes = last.offset - first.offset + blocks_ * last.layout.block_bytes();
+    const int64_t bytes = last.offset - first.offset + last.layout.group_bytes(blocks_);
     for (int64_t at = bytes * t / tiles / 64 * 64; at < bytes * (t + 1) / tiles; at += 64) {
       __builtin_prefetch(Data(first) + at, 0, 2);
     }

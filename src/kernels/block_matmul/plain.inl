@@ -41,9 +41,10 @@ void DotPlain(const Dot& t) {
   for (int r = 0; r < t.rows; ++r) {
     const RowX& x = t.x[r];
     V acc = Zero();
+    Factors factors(t.w, layout, t.blocks);
     for (int64_t b = 0; b < t.blocks; ++b) {
       const uint8_t* w = t.w + b * step;
-      const uint8_t* scales = w + layout.code_bytes();
+      factors.Next(b, w);
       for (int half = 0; half < halves; ++half) {
         float sums[16];
         const int32_t sum = halves == 2 ? x.sums[b * 2 + half] : x.sums[b * 2] + x.sums[b * 2 + 1];
@@ -54,10 +55,8 @@ void DotPlain(const Dot& t) {
           }
           sums[c] = static_cast<float>(s);
         }
-        acc = Fma(Mul(Load(sums), ScaleAt(scales, layout.wide, half)), Set(x.scale[b]), acc);
-        if (!layout.has_min) continue;
-        const V min = ScaleAt(scales + layout.scale_bytes(), layout.wide, half);
-        acc = Sub(acc, Mul(min, Set(x.scale[b] * static_cast<float>(sum))));
+        acc = Fma(Mul(Load(sums), factors.Scale(half)), Set(x.scale[b]), acc);
+        if (layout.has_min) acc = Sub(acc, Mul(factors.Min(half), Set(x.scale[b] * static_cast<float>(sum))));
       }
     }
     Store(t.y + r * t.y_step, acc);

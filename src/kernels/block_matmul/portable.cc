@@ -8,6 +8,7 @@ namespace {
 // clang-format off
 #include "kernels/v16/portable.inl"
 #include "kernels/v16/math.inl"
+#include "kernels/block_matmul/factors.inl"
 #include "kernels/block_matmul/generic.inl"
 #include "kernels/block_matmul/plain.inl"
 // clang-format on

@@ -17,6 +17,7 @@ struct Piece {
   uint8_t codes[32] = {};
   float scale[2] = {0, 0};
   float min[2] = {0, 0};
+  uint16_t super = 0, super_min = 0;   // f16 that scales of bytes are multiplied by
   void Both(float s, float m = 0) { scale[0] = scale[1] = s, min[0] = min[1] = m; }
 };
 // Piece `i` of a block.
@@ -49,9 +50,10 @@ void Q2_K(const uint8_t* b, int i, Piece* p) {
   const uint8_t* q = b + 16 + i / 4 * 32;
   for (int e = 0; e < 32; ++e) p->codes[e] = q[e] >> (i % 4 * 2) & 3;
   for (int h = 0; h < 2; ++h) {
-    p->scale[h] = F16(b + 80) * static_cast<float>(b[i * 2 + h] & 15);
-    p->min[h] = F16(b + 82) * static_cast<float>(b[i * 2 + h] >> 4);
+    p->scale[h] = static_cast<float>(b[i * 2 + h] & 15);
+    p->min[h] = static_cast<float>(b[i * 2 + h] >> 4);
   }
+  p->super = U16(b + 80), p->super_min = U16(b + 82);
 }
 void Q3_K(const uint8_t* b, int i, Piece* p) {
   const uint8_t* q = b + 32 + i / 4 * 32;
@@ -60,12 +62,14 @@ void Q3_K(const uint8_t* b, int i, Piece* p) {
   for (int e = 0; e < 32; ++e) {
     p->codes[e] = static_cast<uint8_t>((q[e] >> (i % 4 * 2) & 3) | (b[e] >> i & 1) << 2);
   }
-  for (int h = 0; h < 2; ++h) p->scale[h] = F16(b + 108) * static_cast<float>(scales[i * 2 + h]);
+  for (int h = 0; h < 2; ++h) p->scale[h] = scales[i * 2 + h];
+  p->super = U16(b + 108);
 }
 void ScaleK4(const uint8_t* b, int i, Piece* p) {
   uint8_t scale = 0, min = 0;
   ScaleMinK4(b + 4, i, &scale, &min);
-  p->Both(F16(b) * static_cast<float>(scale), F16(b + 2) * static_cast<float>(min));
+  p->Both(scale, min);
+  p->super = U16(b), p->super_min = U16(b + 2);
 }
 void Q4_K(const uint8_t* b, int i, Piece* p) {
   const uint8_t* q = b + 16 + i / 2 * 32;
@@ -83,10 +87,12 @@ void Q6_K(const uint8_t* b, int i, Piece* p) {
   for (int e = 0; e < 32; ++e) {
     p->codes[e] = static_cast<uint8_t>((low[e] >> (quarter / 2 * 4) & 15) | (high[e] >> (quarter * 2) & 3) << 4);
   }
-  for (int h = 0; h < 2; ++h) p->scale[h] = F16(b + 208) * static_cast<float>(static_cast<int8_t>(b[192 + i * 2 + h]));
+  for (int h = 0; h < 2; ++h) p->scale[h] = static_cast<int8_t>(b[192 + i * 2 + h]);
+  p->super = U16(b + 208);
 }
 void Iq4Xs(const uint8_t* b, int i, Piece* p) {
-  Nibbles(b + 8 + i * 16, p), p->Both(F16(b) * static_cast<float>(ScaleIq4Xs(b, i)));
+  Nibbles(b + 8 + i * 16, p), p->Both(static_cast<float>(ScaleIq4Xs(b, i)));
+  p->super = U16(b);
 }
 void Mxfp4(const uint8_t* b, int, Piece* p) {
   Nibbles(b + 1, p), p->Both(HalfOfE8M0(b[0]));
@@ -112,25 +118,25 @@ struct Packing {
   Layout layout;
   Extract extract;   // null: floats
 };
-constexpr Codes kN = Codes::kNibbles, kB = Codes::kBytes;
-// Of layouts: codes, wide, has_min, halves, table, zero.
+constexpr Codes kN = Codes::kNibbles;
+// Of layouts: codes, scales, has_min, halves, table, zero.
 constexpr Packing kPackings[] = {
     {"f16", {Codes::kF16}, nullptr},
     {"bf16", {Codes::kBf16}, nullptr},
-    {"q4_0", {kN, false, false, false, nullptr, 8}, Q4_0},
-    {"q4_1", {kN, false, true, false, nullptr, 0}, Q4_1},
-    {"q5_0", {kB, false, false, false, nullptr, 16}, Q5_0},
-    {"q5_1", {kB, false, true, false, nullptr, 0}, Q5_1},
-    {"q8_0", {kB, false, false, false, nullptr, 128}, Q8_0},
-    {"q2_k", {kN, true, true, true, nullptr, 0}, Q2_K},
-    {"q3_k", {kN, true, false, true, nullptr, 4}, Q3_K},
-    {"q4_k", {kN, true, true, false, nullptr, 0}, Q4_K},
-    {"q5_k", {kB, true, true, false, nullptr, 0}, Q5_K},
-    {"q6_k", {kB, true, false, true, nullptr, 32}, Q6_K},
-    {"iq4_nl", {kN, false, false, false, kIq4.v, 128}, Q4_0},
-    {"iq4_xs", {kN, true, false, false, kIq4.v, 128}, Iq4Xs},
-    {"mxfp4", {kN, true, false, false, kMx.v, 128}, Mxfp4},
-    {"tq2_0", {kN, false, false, false, nullptr, 1}, Tq2_0},
+    {"q4_0", {kN, Scales::kF16, false, false, nullptr, 8}, Q4_0},
+    {"q4_1", {kN, Scales::kF16, true, false, nullptr, 0}, Q4_1},
+    {"q5_0", {Codes::kFive, Scales::kF16, false, false, nullptr, 16}, Q5_0},
+    {"q5_1", {Codes::kFive, Scales::kF16, true, false, nullptr, 0}, Q5_1},
+    {"q8_0", {Codes::kBytes, Scales::kF16, false, false, nullptr, 128}, Q8_0},
+    {"q2_k", {kN, Scales::kBytes, true, true, nullptr, 0}, Q2_K},
+    {"q3_k", {kN, Scales::kBytes, false, true, nullptr, 4}, Q3_K},
+    {"q4_k", {kN, Scales::kBytes, true, false, nullptr, 0}, Q4_K},
+    {"q5_k", {Codes::kFive, Scales::kBytes, true, false, nullptr, 0}, Q5_K},
+    {"q6_k", {Codes::kSix, Scales::kBytes, false, true, nullptr, 32}, Q6_K},
+    {"iq4_nl", {kN, Scales::kF16, false, false, kIq4.v, 128}, Q4_0},
+    {"iq4_xs", {kN, Scales::kBytes, false, false, kIq4.v, 128}, Iq4Xs},
+    {"mxfp4", {kN, Scales::kF32, false, false, kMx.v, 128}, Mxfp4},
+    {"tq2_0", {kN, Scales::kF16, false, false, nullptr, 1}, Tq2_0},
 };
 // What has no line there is unpacked.
 constexpr Packing kUnpacked = {"", {Codes::kF32}, nullptr};
@@ -143,11 +149,27 @@ const Packing& PackingOf(const BlockFormat& format) {
 }
 
 void PutScale(const Layout& layout, uint8_t* to, int index, float v) {
-  if (layout.wide) {
+  if (layout.scales == Scales::kF32) {
     std::memcpy(to + index * 4, &v, 4);
+  } else if (layout.scales == Scales::kBytes) {
+    to[index] = static_cast<uint8_t>(static_cast<int8_t>(v));
   } else {
     const uint16_t h = F32ToF16Bits(v);   // exact: it was one
     std::memcpy(to + index * 2, &h, 2);
+  }
+}
+
+// What lies above the nibbles of codes of five and six bits, to the bytes of `column`.
+void PutHigh(const Layout& layout, const uint8_t* codes, int column, uint8_t* to) {
+  for (int e = 0; e < 4; ++e) {
+    unsigned bytes[2] = {0, 0};
+    for (int j = 0; j < 4; ++j) {
+      const unsigned first = codes[4 * j + e] >> 4, last = codes[16 + 4 * j + e] >> 4;
+      layout.codes == Codes::kFive ? bytes[0] |= first << (4 + j) | last << j
+                                   : bytes[j / 2] |= first << (4 + j % 2 * 2) | last << (j % 2 * 2);
+    }
+    to[column * 4 + e] = static_cast<uint8_t>(bytes[0]);
+    if (layout.codes == Codes::kSix) to[64 + column * 4 + e] = static_cast<uint8_t>(bytes[1]);
   }
 }
 
@@ -157,14 +179,21 @@ void PutPiece(const Layout& layout, const Piece& p, int column, uint8_t* to) {
       std::memcpy(to + i / 4 * 64 + column * 4, p.codes + i, 4);
     } else if (i < 16) {
       for (int j = 0; j < 4; ++j)
-        to[i / 4 * 64 + column * 4 + j] = static_cast<uint8_t>(p.codes[i + j] | p.codes[i + 16 + j] << 4);
+        to[i / 4 * 64 + column * 4 + j] = static_cast<uint8_t>((p.codes[i + j] & 15) | p.codes[i + 16 + j] << 4);
     }
   }
+  if (layout.codes == Codes::kFive || layout.codes == Codes::kSix) PutHigh(layout, p.codes, column, to + 256);
   uint8_t* scales = to + layout.code_bytes();
   for (int h = 0; h < (layout.halves ? 2 : 1); ++h) {
     PutScale(layout, scales, h * 16 + column, p.scale[h]);
     if (layout.has_min) PutScale(layout, scales + layout.scale_bytes(), h * 16 + column, p.min[h]);
   }
+}
+
+// For 256 elements, to `to`.
+void PutSupers(const Layout& layout, const Piece& p, int column, uint8_t* to) {
+  std::memcpy(to + column * 2, &p.super, 2);
+  if (layout.has_min) std::memcpy(to + 32 + column * 2, &p.super_min, 2);
 }
 
 // Formats whose nibbles lie as ours do: `offset` bytes of f16 scale (and minimum) before them.
@@ -212,9 +241,9 @@ Layout LayoutOf(const BlockFormat& format) {
 void PackGroup(const BlockFormat& format, const Layout& layout, const uint8_t* const* rows, int64_t k, uint8_t* to) {
   const int64_t blocks = (k + 31) / 32;
   const bool whole = k % 32 == 0 && rows[15] != nullptr;
-  if (!whole) std::memset(to, 0, static_cast<size_t>(blocks * layout.block_bytes()));
+  if (!whole) std::memset(to, 0, static_cast<size_t>(layout.group_bytes(blocks)));
   if (layout.is_float()) return PackFloats(format, layout, rows, k, to);
-  if (layout.codes == Codes::kNibbles && !layout.wide && format.elements == 32)
+  if (layout.codes == Codes::kNibbles && layout.scales == Scales::kF16 && format.elements == 32)
     return PackNibbles(format, layout, rows, blocks, to);
   const Extract extract = PackingOf(format).extract;
   const int pieces = format.elements / 32;
@@ -224,6 +253,9 @@ void PackGroup(const BlockFormat& format, const Layout& layout, const uint8_t* c
       Piece p;
       extract(rows[c] + b / pieces * format.bytes, static_cast<int>(b % pieces), &p);
       PutPiece(layout, p, c, to + b * layout.block_bytes());
+      if (layout.scales != Scales::kBytes || b % kBlocksOfSuper != 0) continue;
+      const int64_t of_one = layout.has_min ? 64 : 32;
+      PutSupers(layout, p, c, to + blocks * layout.block_bytes() + b / kBlocksOfSuper * of_one);
     }
   }
 }

@@ -19,6 +19,10 @@ static inline V LoadH(const uint16_t* p) {
   const __m128i* h = reinterpret_cast<const __m128i*>(p);
   return {_mm256_cvtph_ps(_mm_loadu_si128(h)), _mm256_cvtph_ps(_mm_loadu_si128(h + 1))};
 }
+static inline V LoadI8(const int8_t* p) {
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)), _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(bytes, 8)))};
+}
 /// Pairs of bf16: the first and the second of each.
 static inline void LoadBPairs(const uint16_t* p, V* first, V* second) {
   const __m256i* pairs = reinterpret_cast<const __m256i*>(p);

@@ -17,6 +17,9 @@ static inline void Store(float* p, V a) {
 static inline V LoadH(const uint16_t* p) {
   return {_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
 }
+static inline V LoadI8(const int8_t* p) {
+  return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))))};
+}
 /// Pairs of bf16: the first and the second of each.
 static inline void LoadBPairs(const uint16_t* p, V* first, V* second) {
   const __m512i pairs = _mm512_loadu_si512(p);

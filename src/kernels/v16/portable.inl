@@ -23,6 +23,11 @@ static inline V LoadH(const uint16_t* p) {
   for (int i = 0; i < 16; ++i) r.f[i] = F16BitsToF32(p[i]);
   return r;
 }
+static inline V LoadI8(const int8_t* p) {
+  V r;
+  for (int i = 0; i < 16; ++i) r.f[i] = p[i];
+  return r;
+}
 /// Pairs of bf16: the first and the second of each.
 static inline void LoadBPairs(const uint16_t* p, V* first, V* second) {
   for (int i = 0; i < 16; ++i) first->f[i] = BF16BitsToF32(p[2 * i]), second->f[i] = BF16BitsToF32(p[2 * i + 1]);
