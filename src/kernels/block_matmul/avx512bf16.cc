@@ -9,6 +9,7 @@ namespace {
 // clang-format off
 #include "kernels/v16/avx512.inl"
 #include "kernels/block_matmul/factors.inl"
+#include "kernels/block_matmul/forms.inl"
 #include "kernels/block_matmul/codes_avx512.inl"
 // clang-format on
 

@@ -12,6 +12,7 @@ namespace {
 #include "kernels/v16/math.inl"
 #include "kernels/block_matmul/factors.inl"
 #include "kernels/block_matmul/generic.inl"
+#include "kernels/block_matmul/forms.inl"
 #include "kernels/block_matmul/codes_avx512.inl"
 // clang-format on
 
@@ -131,6 +132,6 @@ void FinishAvx512(const FinishTask& t) {
   Finish(t);
 }
 
-extern const Inner kAvx512Vnni = {"avx512vnni", QuantizeAvx512, DotAvx512Vnni, UnpackPlain, FinishAvx512};
+extern const Inner kAvx512Vnni = {"avx512vnni", QuantizeAvx512, DotAvx512Vnni, UnpackAvx2, FinishAvx512};
 
 }  // namespace tenon::kernels::block_matmul

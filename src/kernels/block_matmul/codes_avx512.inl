@@ -1,17 +1,4 @@
-// Codes of weights as bytes, for AVX-512. Included by its files inside their namespace.
-
-enum Form { kPlain, kTable, kFive, kSix, kByte };
-
-// Calls f.operator()<Form>().
-template <typename F>
-void WithFormOf(const Layout& layout, const F& f) {
-  switch (layout.codes) {
-    case Codes::kBytes: return f.template operator()<kByte>();
-    case Codes::kFive: return f.template operator()<kFive>();
-    case Codes::kSix: return f.template operator()<kSix>();
-    default: return layout.table != nullptr ? f.template operator()<kTable>() : f.template operator()<kPlain>();
-  }
-}
+// Codes of weights as bytes, for AVX-512. Included by its files after forms.inl.
 
 template <Form kForm>
 class CodeReader {

@@ -97,7 +97,8 @@ extern const Inner kAvx2;
 extern const Inner kAvx512Vnni;
 extern const Inner kAvx512Bf16;
 
-/// What the tables of AVX-512 share.
+/// What the tables of AVX-512 share, and take from that of AVX2.
+void UnpackAvx2(const uint8_t* w, const Layout& layout, int64_t blocks, uint16_t* to);
 void QuantizeAvx512(const float* x, int64_t k, int64_t blocks, const RowX& to);
 void DotAvx512Vnni(const Dot& t);
 void FinishAvx512(const FinishTask& t);

@@ -1,34 +1,56 @@
-// The inner functions for instruction sets without better ones of their own. Included after generic.inl.
+// Products and unpacking for instruction sets without better ones of their own. Included after generic.inl.
 
-static inline void QuantizeBlock(const float* x, int64_t b, const RowX& to) {
-  float max = 0;
-  for (int i = 0; i < 32; ++i) max = __builtin_fabsf(x[i]) > max ? __builtin_fabsf(x[i]) : max;
-  const float inverse = max > 0 ? 32512.0f / max : 0.0f;
-  const_cast<float*>(to.scale)[b] = max / 32512.0f;
-  for (int half = 0; half < 2; ++half) {
-    int32_t sum = 0;
-    for (int i = half * 16; i < half * 16 + 16; ++i) {
-      const auto v = static_cast<int32_t>(__builtin_nearbyintf(x[i] * inverse));
-      const int32_t high = (v + 128) >> 8;
-      sum += v;
-      const_cast<int8_t*>(to.high)[b * 32 + i] = static_cast<int8_t>(high);
-      const_cast<int8_t*>(to.low)[b * 32 + i] = static_cast<int8_t>(v - high * 256);
-      const_cast<int16_t*>(to.q)[b * 32 + i / 4 * 4 + (i % 4 == 1 ? 2 : i % 4 == 2 ? 1 : i % 4)] = static_cast<int16_t>(v);
-    }
-    const_cast<int32_t*>(to.sums)[b * 2 + half] = sum;
+// Code of element i (of 32) of column c.
+static inline int CodeAt(const uint8_t* w, const Layout& layout, int i, int c) {
+  const int place = c * 4 + i % 4;
+  if (layout.codes == Codes::kBytes) return w[i / 4 * 64 + place];
+  const int j = i % 16 / 4, nibble = i < 16 ? w[j * 64 + place] & 15 : w[j * 64 + place] >> 4;
+  const int from = i < 16 ? 4 : 0;   // bit of what lies above nibbles
+  switch (layout.codes) {
+    case Codes::kFive: return nibble | (w[256 + place] >> (from + j) & 1) << 4;
+    case Codes::kSix: return nibble | (w[256 + j / 2 * 64 + place] >> (from + j % 2 * 2) & 3) << 4;
+    default: return layout.table != nullptr ? layout.table[nibble] : nibble;
   }
 }
 
-void QuantizePlain(const float* x, int64_t k, int64_t blocks, const RowX& to) {
-  float rest[32];
-  for (int64_t b = 0; b < blocks; ++b) {
-    const float* from = x + b * 32;
-    if (b * 32 + 32 > k) {
-      for (int64_t i = 0; i < 32; ++i) rest[i] = b * 32 + i < k ? x[b * 32 + i] : 0.0f;
-      from = rest;
+static inline uint32_t Bf16Of(float f) {
+  uint32_t x;
+  __builtin_memcpy(&x, &f, 4);
+  return (x + 0x7fff + ((x >> 16) & 1)) >> 16;
+}
+
+// Pairs of bf16 lie as a panel has them.
+static inline void UnpackBf16(const uint8_t* w, int64_t blocks, uint16_t* to) {
+  for (int64_t b = 0; b < blocks; ++b) __builtin_memcpy(to + b * 1024, w + b * 1024, 1024);
+}
+
+static inline void FloatsOfBlock(const uint8_t* w, Codes codes, int i, float* first, float* second) {
+  V a, b;
+  codes == Codes::kF32 ? FloatsAt<Codes::kF32>(w, i, &a, &b) : FloatsAt<Codes::kF16>(w, i, &a, &b);
+  Store(first, a), Store(second, b);
+}
+
+// Elements i of the 32 of a block, of each column.
+static inline void CodesOfBlock(const uint8_t* block, const Layout& layout, const Factors& factors, int i, float* to) {
+  for (int c = 0; c < 16; ++c) to[c] = static_cast<float>(CodeAt(block, layout, i, c) - layout.zero);
+  Store(to, Sub(Mul(Load(to), factors.Scale(i / 16)), factors.Min(i / 16)));
+}
+
+void UnpackPlain(const uint8_t* w, const Layout& layout, int64_t blocks, uint16_t* to) {
+  if (layout.codes == Codes::kBf16) return UnpackBf16(w, blocks, to);
+  const int64_t step = layout.block_bytes();
+  Factors factors(w, layout, blocks);
+  for (int64_t b = 0; b < blocks; ++b, w += step, to += 1024) {
+    factors.Next(b, w);
+    for (int i = 0; i < 32; i += 2) {
+      float f[2][16];
+      if (layout.is_float()) {
+        FloatsOfBlock(w, layout.codes, i, f[0], f[1]);
+      } else {
+        CodesOfBlock(w, layout, factors, i, f[0]), CodesOfBlock(w, layout, factors, i + 1, f[1]);
+      }
+      for (int c = 0; c < 32; ++c) to[i / 2 * 32 + c] = static_cast<uint16_t>(Bf16Of(f[c % 2][c / 2]));
     }
-    for (int i = 0; i < 32; ++i) const_cast<float*>(to.x)[b * 32 + i] = from[i];
-    QuantizeBlock(from, b, to);
   }
 }
 

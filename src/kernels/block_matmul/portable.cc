@@ -10,6 +10,7 @@ namespace {
 #include "kernels/v16/math.inl"
 #include "kernels/block_matmul/factors.inl"
 #include "kernels/block_matmul/generic.inl"
+#include "kernels/block_matmul/quantize.inl"
 #include "kernels/block_matmul/plain.inl"
 // clang-format on
 }  // namespace
