@@ -17,90 +17,115 @@ struct Piece {
   uint8_t codes[32] = {};
   float scale[2] = {0, 0};
   float min[2] = {0, 0};
-  uint16_t super = 0, super_min = 0;   // f16 that scales of bytes are multiplied by
+  uint16_t f16 = 0, f16_min = 0;   // what scales of bytes are multiplied by; or scale and minimum themselves
   void Both(float s, float m = 0) { scale[0] = scale[1] = s, min[0] = min[1] = m; }
 };
 // Piece `i` of a block.
 using Extract = void (*)(const uint8_t* b, int i, Piece* p);
 
-void Nibbles(const uint8_t* q, Piece* p) {
-  for (int i = 0; i < 16; ++i) p->codes[i] = q[i] & 15, p->codes[16 + i] = q[i] >> 4;
+// Eight codes at a time, a byte each.
+constexpr uint64_t Each(uint8_t byte) {
+  return byte * 0x0101010101010101U;
 }
-// A fifth bit each.
-void High(uint32_t bits, Piece* p) {
-  for (int i = 0; i < 32; ++i) p->codes[i] = static_cast<uint8_t>(p->codes[i] | (bits >> i & 1) << 4);
+uint64_t Eight(const uint8_t* q, int i) {
+  uint64_t w = 0;
+  std::memcpy(&w, q + 8 * i, 8);
+  return w;
+}
+// codes(i): of elements 8i to 8i + 7.
+template <typename F>
+void PutCodes(Piece* p, const F& codes) {
+  for (int i = 0; i < 4; ++i) {
+    const uint64_t w = codes(i);
+    std::memcpy(p->codes + 8 * i, &w, 8);
+  }
+}
+// Byte i of eight: bit i of `bits`, as bit 4.
+uint64_t FifthBits(uint32_t bits) {
+  const uint64_t one_each = Each(static_cast<uint8_t>(bits)) & 0x8040201008040201U;
+  return (one_each + Each(0x7f)) >> 3 & Each(0x10);
+}
+uint64_t Nibbles(const uint8_t* q, int i) {
+  return Eight(q, i % 2) >> (i / 2 * 4) & Each(15);
+}
+uint16_t Negated(uint16_t f16) {
+  return f16 ^ 0x8000;
 }
 void Q4_0(const uint8_t* b, int, Piece* p) {
-  Nibbles(b + 2, p), p->Both(F16(b));
+  PutCodes(p, [&](int i) { return Nibbles(b + 2, i); });
+  p->f16 = U16(b);
 }
 void Q4_1(const uint8_t* b, int, Piece* p) {
-  Nibbles(b + 4, p), p->Both(F16(b), -F16(b + 2));
+  PutCodes(p, [&](int i) { return Nibbles(b + 4, i); });
+  p->f16 = U16(b), p->f16_min = Negated(U16(b + 2));
 }
 void Q5_0(const uint8_t* b, int, Piece* p) {
-  Nibbles(b + 6, p), High(U32(b + 2), p), p->Both(F16(b));
+  PutCodes(p, [&](int i) { return Nibbles(b + 6, i) | FifthBits(U32(b + 2) >> (8 * i)); });
+  p->f16 = U16(b);
 }
 void Q5_1(const uint8_t* b, int, Piece* p) {
-  Nibbles(b + 8, p), High(U32(b + 4), p), p->Both(F16(b), -F16(b + 2));
+  PutCodes(p, [&](int i) { return Nibbles(b + 8, i) | FifthBits(U32(b + 4) >> (8 * i)); });
+  p->f16 = U16(b), p->f16_min = Negated(U16(b + 2));
 }
 void Q8_0(const uint8_t* b, int, Piece* p) {
-  for (int i = 0; i < 32; ++i) p->codes[i] = b[2 + i] ^ 0x80;
-  p->Both(F16(b));
+  PutCodes(p, [&](int i) { return Eight(b + 2, i) ^ Each(0x80); });
+  p->f16 = U16(b);
 }
 void Q2_K(const uint8_t* b, int i, Piece* p) {
   const uint8_t* q = b + 16 + i / 4 * 32;
-  for (int e = 0; e < 32; ++e) p->codes[e] = q[e] >> (i % 4 * 2) & 3;
+  PutCodes(p, [&](int e) { return Eight(q, e) >> (i % 4 * 2) & Each(3); });
   for (int h = 0; h < 2; ++h) {
     p->scale[h] = static_cast<float>(b[i * 2 + h] & 15);
     p->min[h] = static_cast<float>(b[i * 2 + h] >> 4);
   }
-  p->super = U16(b + 80), p->super_min = U16(b + 82);
+  p->f16 = U16(b + 80), p->f16_min = U16(b + 82);
 }
 void Q3_K(const uint8_t* b, int i, Piece* p) {
   const uint8_t* q = b + 32 + i / 4 * 32;
   int8_t scales[16];
   ScalesQ3K(b + 96, scales);
-  for (int e = 0; e < 32; ++e) {
-    p->codes[e] = static_cast<uint8_t>((q[e] >> (i % 4 * 2) & 3) | (b[e] >> i & 1) << 2);
-  }
+  PutCodes(p, [&](int e) { return (Eight(q, e) >> (i % 4 * 2) & Each(3)) | (Eight(b, e) >> i & Each(1)) << 2; });
   for (int h = 0; h < 2; ++h) p->scale[h] = scales[i * 2 + h];
-  p->super = U16(b + 108);
+  p->f16 = U16(b + 108);
 }
 void ScaleK4(const uint8_t* b, int i, Piece* p) {
   uint8_t scale = 0, min = 0;
   ScaleMinK4(b + 4, i, &scale, &min);
   p->Both(scale, min);
-  p->super = U16(b), p->super_min = U16(b + 2);
+  p->f16 = U16(b), p->f16_min = U16(b + 2);
 }
 void Q4_K(const uint8_t* b, int i, Piece* p) {
   const uint8_t* q = b + 16 + i / 2 * 32;
-  for (int e = 0; e < 32; ++e) p->codes[e] = q[e] >> (i % 2 * 4) & 15;
+  PutCodes(p, [&](int e) { return Eight(q, e) >> (i % 2 * 4) & Each(15); });
   ScaleK4(b, i, p);
 }
 void Q5_K(const uint8_t* b, int i, Piece* p) {
   const uint8_t* q = b + 48 + i / 2 * 32;
-  for (int e = 0; e < 32; ++e) p->codes[e] = static_cast<uint8_t>((q[e] >> (i % 2 * 4) & 15) | (b[16 + e] >> i & 1) << 4);
+  PutCodes(p, [&](int e) { return (Eight(q, e) >> (i % 2 * 4) & Each(15)) | (Eight(b + 16, e) >> i & Each(1)) << 4; });
   ScaleK4(b, i, p);
 }
 void Q6_K(const uint8_t* b, int i, Piece* p) {
   const int half = i / 4, quarter = i % 4;
   const uint8_t *low = b + half * 64 + quarter % 2 * 32, *high = b + 128 + half * 32;
-  for (int e = 0; e < 32; ++e) {
-    p->codes[e] = static_cast<uint8_t>((low[e] >> (quarter / 2 * 4) & 15) | (high[e] >> (quarter * 2) & 3) << 4);
-  }
+  PutCodes(p, [&](int e) {
+    return (Eight(low, e) >> (quarter / 2 * 4) & Each(15)) | (Eight(high, e) >> (quarter * 2) & Each(3)) << 4;
+  });
   for (int h = 0; h < 2; ++h) p->scale[h] = static_cast<int8_t>(b[192 + i * 2 + h]);
-  p->super = U16(b + 208);
+  p->f16 = U16(b + 208);
 }
 void Iq4Xs(const uint8_t* b, int i, Piece* p) {
-  Nibbles(b + 8 + i * 16, p), p->Both(static_cast<float>(ScaleIq4Xs(b, i)));
-  p->super = U16(b);
+  PutCodes(p, [&](int e) { return Nibbles(b + 8 + i * 16, e); });
+  p->Both(static_cast<float>(ScaleIq4Xs(b, i)));
+  p->f16 = U16(b);
 }
 void Mxfp4(const uint8_t* b, int, Piece* p) {
-  Nibbles(b + 1, p), p->Both(HalfOfE8M0(b[0]));
+  PutCodes(p, [&](int i) { return Nibbles(b + 1, i); });
+  p->Both(HalfOfE8M0(b[0]));
 }
 void Tq2_0(const uint8_t* b, int i, Piece* p) {
   const uint8_t* q = b + i / 4 * 32;
-  for (int e = 0; e < 32; ++e) p->codes[e] = q[e] >> (i % 4 * 2) & 3;
-  p->Both(F16(b + 64));
+  PutCodes(p, [&](int e) { return Eight(q, e) >> (i % 4 * 2) & Each(3); });
+  p->f16 = U16(b + 64);
 }
 
 struct Values {
@@ -148,52 +173,63 @@ const Packing& PackingOf(const BlockFormat& format) {
   return kUnpacked;
 }
 
+// Of one column, as f32 or bytes.
 void PutScale(const Layout& layout, uint8_t* to, int index, float v) {
   if (layout.scales == Scales::kF32) {
     std::memcpy(to + index * 4, &v, 4);
-  } else if (layout.scales == Scales::kBytes) {
-    to[index] = static_cast<uint8_t>(static_cast<int8_t>(v));
   } else {
-    const uint16_t h = F32ToF16Bits(v);   // exact: it was one
-    std::memcpy(to + index * 2, &h, 2);
+    to[index] = static_cast<uint8_t>(static_cast<int8_t>(v));
   }
 }
 
-// What lies above the nibbles of codes of five and six bits, to the bytes of `column`.
-void PutHigh(const Layout& layout, const uint8_t* codes, int column, uint8_t* to) {
-  for (int e = 0; e < 4; ++e) {
-    unsigned bytes[2] = {0, 0};
-    for (int j = 0; j < 4; ++j) {
-      const unsigned first = codes[4 * j + e] >> 4, last = codes[16 + 4 * j + e] >> 4;
-      layout.codes == Codes::kFive ? bytes[0] |= first << (4 + j) | last << j
-                                   : bytes[j / 2] |= first << (4 + j % 2 * 2) | last << (j % 2 * 2);
-    }
-    to[column * 4 + e] = static_cast<uint8_t>(bytes[0]);
-    if (layout.codes == Codes::kSix) to[64 + column * 4 + e] = static_cast<uint8_t>(bytes[1]);
-  }
+uint32_t Word(const uint8_t* p) {
+  uint32_t w = 0;
+  std::memcpy(&w, p, 4);
+  return w;
 }
 
-void PutPiece(const Layout& layout, const Piece& p, int column, uint8_t* to) {
-  for (int i = 0; i < 32; i += 4) {
-    if (layout.codes == Codes::kBytes) {
-      std::memcpy(to + i / 4 * 64 + column * 4, p.codes + i, 4);
-    } else if (i < 16) {
-      for (int j = 0; j < 4; ++j)
-        to[i / 4 * 64 + column * 4 + j] = static_cast<uint8_t>((p.codes[i + j] & 15) | p.codes[i + 16 + j] << 4);
+// Codes of sixteen columns: words[j][column] are elements 4j.. of 32.
+void PackCodes(Codes codes, const uint32_t (&words)[8][16], uint8_t* to) {
+  if (codes == Codes::kBytes) {
+    std::memcpy(to, words, sizeof words);
+    return;
+  }
+  constexpr uint32_t kNibble = 0x0f0f0f0f, kOneBit = 0x01010101, kTwoBits = 0x03030303;
+  uint32_t nibbles[4][16], high[2][16] = {};
+  for (int j = 0; j < 4; ++j) {
+    for (int c = 0; c < 16; ++c) nibbles[j][c] = (words[j][c] & kNibble) | (words[4 + j][c] & kNibble) << 4;
+  }
+  std::memcpy(to, nibbles, sizeof nibbles);
+  if (codes == Codes::kNibbles) return;
+  const bool five = codes == Codes::kFive;
+  for (int j = 0; j < 4; ++j) {
+    const uint32_t mask = five ? kOneBit : kTwoBits;
+    const int part = five ? 0 : j / 2, shift = five ? j : j % 2 * 2;
+    for (int c = 0; c < 16; ++c) {
+      high[part][c] |= (words[j][c] >> 4 & mask) << (4 + shift) | (words[4 + j][c] >> 4 & mask) << shift;
     }
   }
-  if (layout.codes == Codes::kFive || layout.codes == Codes::kSix) PutHigh(layout, p.codes, column, to + 256);
-  uint8_t* scales = to + layout.code_bytes();
+  std::memcpy(to + 256, high, five ? 64 : 128);
+}
+
+void PutF16(const Layout& layout, const Piece (&pieces)[16], uint8_t* to) {
+  for (int c = 0; c < 16; ++c) std::memcpy(to + c * 2, &pieces[c].f16, 2);
+  for (int c = 0; c < 16 && layout.has_min; ++c) std::memcpy(to + 32 + c * 2, &pieces[c].f16_min, 2);
+}
+
+// A block of sixteen columns.
+void PackBlock(const Layout& layout, const Piece (&pieces)[16], uint8_t* to) {
+  uint32_t words[8][16];
+  for (int c = 0; c < 16; ++c) {
+    for (int j = 0; j < 8; ++j) words[j][c] = Word(pieces[c].codes + 4 * j);
+  }
+  PackCodes(layout.codes, words, to);
+  uint8_t *scales = to + layout.code_bytes(), *minima = scales + layout.scale_bytes();
+  if (layout.scales == Scales::kF16) return PutF16(layout, pieces, scales);
   for (int h = 0; h < (layout.halves ? 2 : 1); ++h) {
-    PutScale(layout, scales, h * 16 + column, p.scale[h]);
-    if (layout.has_min) PutScale(layout, scales + layout.scale_bytes(), h * 16 + column, p.min[h]);
+    for (int c = 0; c < 16; ++c) PutScale(layout, scales, h * 16 + c, pieces[c].scale[h]);
+    for (int c = 0; c < 16 && layout.has_min; ++c) PutScale(layout, minima, h * 16 + c, pieces[c].min[h]);
   }
-}
-
-// For 256 elements, to `to`.
-void PutSupers(const Layout& layout, const Piece& p, int column, uint8_t* to) {
-  std::memcpy(to + column * 2, &p.super, 2);
-  if (layout.has_min) std::memcpy(to + 32 + column * 2, &p.super_min, 2);
 }
 
 // Formats whose nibbles lie as ours do: `offset` bytes of f16 scale (and minimum) before them.
@@ -206,7 +242,7 @@ void PackNibbles(const BlockFormat& format, const Layout& layout, const uint8_t*
       for (int j = 0; j < 4; ++j) std::memcpy(out + j * 64 + c * 4, from + offset + j * 4, 4);
       std::memcpy(out + 256 + c * 2, from, 2);
       if (!layout.has_min) continue;
-      const auto negated = static_cast<uint16_t>(U16(from + 2) ^ 0x8000);
+      const uint16_t negated = Negated(U16(from + 2));
       std::memcpy(out + 288 + c * 2, &negated, 2);
     }
   }
@@ -246,17 +282,18 @@ void PackGroup(const BlockFormat& format, const Layout& layout, const uint8_t* c
   if (layout.codes == Codes::kNibbles && layout.scales == Scales::kF16 && format.elements == 32)
     return PackNibbles(format, layout, rows, blocks, to);
   const Extract extract = PackingOf(format).extract;
-  const int pieces = format.elements / 32;
-  for (int c = 0; c < 16; ++c) {
-    if (rows[c] == nullptr) continue;
-    for (int64_t b = 0; b < blocks; ++b) {
-      Piece p;
-      extract(rows[c] + b / pieces * format.bytes, static_cast<int>(b % pieces), &p);
-      PutPiece(layout, p, c, to + b * layout.block_bytes());
-      if (layout.scales != Scales::kBytes || b % kBlocksOfSuper != 0) continue;
-      const int64_t of_one = layout.has_min ? 64 : 32;
-      PutSupers(layout, p, c, to + blocks * layout.block_bytes() + b / kBlocksOfSuper * of_one);
+  const int pieces_of_block = format.elements / 32;
+  uint8_t* supers = to + blocks * layout.block_bytes();
+  for (int64_t b = 0; b < blocks; ++b, to += layout.block_bytes()) {
+    Piece pieces[16];
+    for (int c = 0; c < 16; ++c) {
+      if (rows[c] != nullptr)
+        extract(rows[c] + b / pieces_of_block * format.bytes, static_cast<int>(b % pieces_of_block), &pieces[c]);
     }
+    PackBlock(layout, pieces, to);
+    if (layout.scales != Scales::kBytes || b % kBlocksOfSuper != 0) continue;
+    PutF16(layout, pieces, supers);
+    supers += layout.has_min ? 64 : 32;
   }
 }
 
