@@ -188,8 +188,6 @@ TEST(BlockMatMul, RowsThatFillACacheAreExactInBytes) {
   for (const BlockFormat& f : BlockFormats()) {
     if (f.elements == 1) continue;   // floats have no form in bytes
     const int64_t k = f.elements == 256 ? 512 : 96;
-    const bool unpacked = f.name.starts_with("iq") && f.name != "iq4_nl" && f.name != "iq4_xs";
-    if (unpacked || f.name == "tq1_0") continue;
     check(Formats({std::string(f.name)}), {WholeNumbers(19, k), {}, RandomBlocks(f, 40, k, 2)}, std::string(f.name));
   }
   const BlockFormat &a = *FindBlockFormat("q4_k"), &b = *FindBlockFormat("q6_k"), &c = *FindBlockFormat("q8_0");

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/half.h"
+#include "tensor/blocks/iq.h"
 #include "tensor/blocks/read.h"
 
 namespace tenon::kernels::block_matmul {
@@ -122,10 +123,22 @@ void Mxfp4(const uint8_t* b, int, Piece* p) {
   PutCodes(p, [&](int i) { return Nibbles(b + 1, i); });
   p->Both(HalfOfE8M0(b[0]));
 }
+void Tq1_0(const uint8_t* b, int i, Piece* p) {
+  for (int e = 0; e < 32; ++e) p->codes[e] = static_cast<uint8_t>(DigitTq1(b, 32 * i + e));
+  p->f16 = U16(b + 52);
+}
 void Tq2_0(const uint8_t* b, int i, Piece* p) {
   const uint8_t* q = b + i / 4 * 32;
   PutCodes(p, [&](int e) { return Eight(q, e) >> (i % 4 * 2) & Each(3); });
   p->f16 = U16(b + 64);
+}
+
+template <void (*kPiece)(const uint8_t*, int, blocks::TableCodes*)>
+void OfTable(const uint8_t* b, int i, Piece* p) {
+  blocks::TableCodes piece;
+  kPiece(b, i, &piece);
+  std::memcpy(p->codes, piece.codes, 32);
+  std::memcpy(p->scale, piece.scale, sizeof p->scale);
 }
 
 struct Values {
@@ -136,7 +149,9 @@ constexpr Values Shifted(const int8_t* from) {
   for (int i = 0; i < 16; ++i) t.v[i] = static_cast<uint8_t>(from[i] + 128);
   return t;
 }
-constexpr Values kIq4 = Shifted(kIq4Values), kMx = Shifted(kMxfp4Values);
+constexpr Values kIq4 = Shifted(kIq4Values), kMx = Shifted(kMxfp4Values), kIq1 = Shifted(blocks::kIq1Values),
+                 kIq2 = Shifted(blocks::kIq2Values), kIq3Xxs = Shifted(blocks::kIq3XxsValues),
+                 kIq3S = Shifted(blocks::kIq3SValues);
 
 struct Packing {
   std::string_view format;
@@ -160,10 +175,18 @@ constexpr Packing kPackings[] = {
     {"q6_k", {Codes::kSix, Scales::kBytes, false, true, nullptr, 32}, Q6_K},
     {"iq4_nl", {kN, Scales::kF16, false, false, kIq4.v, 128}, Q4_0},
     {"iq4_xs", {kN, Scales::kBytes, false, false, kIq4.v, 128}, Iq4Xs},
+    {"iq1_s", {kN, Scales::kF32, false, false, kIq1.v, 128}, OfTable<blocks::Iq1S>},
+    {"iq1_m", {kN, Scales::kF32, false, true, kIq1.v, 128}, OfTable<blocks::Iq1M>},
+    {"iq2_xxs", {kN, Scales::kF32, false, false, kIq2.v, 128}, OfTable<blocks::Iq2Xxs>},
+    {"iq2_xs", {kN, Scales::kF32, false, true, kIq2.v, 128}, OfTable<blocks::Iq2Xs>},
+    {"iq2_s", {kN, Scales::kF32, false, true, kIq2.v, 128}, OfTable<blocks::Iq2S>},
+    {"iq3_xxs", {kN, Scales::kF32, false, false, kIq3Xxs.v, 128}, OfTable<blocks::Iq3Xxs>},
+    {"iq3_s", {kN, Scales::kF32, false, false, kIq3S.v, 128}, OfTable<blocks::Iq3S>},
     {"mxfp4", {kN, Scales::kF32, false, false, kMx.v, 128}, Mxfp4},
+    {"tq1_0", {kN, Scales::kF16, false, false, nullptr, 1}, Tq1_0},
     {"tq2_0", {kN, Scales::kF16, false, false, nullptr, 1}, Tq2_0},
 };
-// What has no line there is unpacked.
+// f32, and what has no line there.
 constexpr Packing kUnpacked = {"", {Codes::kF32}, nullptr};
 
 const Packing& PackingOf(const BlockFormat& format) {

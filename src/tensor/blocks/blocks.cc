@@ -126,16 +126,18 @@ void Mxfp4(const uint8_t* b, float* out) {
   for (int i = 0; i < 32; ++i) out[i] = d * static_cast<float>(kMxfp4Values[Nibble(b + 1, i)]);
 }
 
-// Five digits to the base 3 a byte, as a fraction of 256: multiplying by powers of 3 brings each to the top.
-int Digit(uint8_t packed, int place) {
-  constexpr uint8_t kPowers[5] = {1, 3, 9, 27, 81};
-  return (static_cast<uint8_t>(packed * kPowers[place]) * 3 >> 8) - 1;
+template <void (*kPiece)(const uint8_t*, int, TableCodes*), const int8_t (&kValues)[16]>
+void OfTable(const uint8_t* b, float* out) {
+  for (int i = 0; i < 8; ++i) {
+    TableCodes piece;
+    kPiece(b, i, &piece);
+    for (int e = 0; e < 32; ++e) out[i * 32 + e] = piece.scale[e / 16] * static_cast<float>(kValues[piece.codes[e]]);
+  }
 }
+
 void Tq1_0(const uint8_t* b, float* out) {
   const float d = F16(b + 52);
-  for (int i = 0; i < 160; ++i) out[i] = d * static_cast<float>(Digit(b[i % 32], i / 32));
-  for (int i = 0; i < 80; ++i) out[160 + i] = d * static_cast<float>(Digit(b[32 + i % 16], i / 16));
-  for (int i = 0; i < 16; ++i) out[240 + i] = d * static_cast<float>(Digit(b[48 + i % 4], i / 4));
+  for (int at = 0; at < 256; ++at) out[at] = d * static_cast<float>(DigitTq1(b, at) - 1);
 }
 void Tq2_0(const uint8_t* b, float* out) {
   const float d = F16(b + 64);
@@ -145,14 +147,30 @@ void Tq2_0(const uint8_t* b, float* out) {
 }
 
 constexpr BlockFormat kFormats[] = {
-    {"f32", 0, 1, 4, F32Block},       {"f16", 1, 1, 2, F16Block},       {"bf16", 30, 1, 2, Bf16Block},
-    {"q4_0", 2, 32, 18, Q4_0},        {"q4_1", 3, 32, 20, Q4_1},        {"q5_0", 6, 32, 22, Q5_0},
-    {"q5_1", 7, 32, 24, Q5_1},        {"q8_0", 8, 32, 34, Q8_0},        {"q2_k", 10, 256, 84, Q2_K},
-    {"q3_k", 11, 256, 110, Q3_K},     {"q4_k", 12, 256, 144, Q4_K},     {"q5_k", 13, 256, 176, Q5_K},
-    {"q6_k", 14, 256, 210, Q6_K},     {"iq2_xxs", 16, 256, 66, Iq2Xxs}, {"iq2_xs", 17, 256, 74, Iq2Xs},
-    {"iq3_xxs", 18, 256, 98, Iq3Xxs}, {"iq1_s", 19, 256, 50, Iq1S},     {"iq4_nl", 20, 32, 18, Iq4Nl},
-    {"iq3_s", 21, 256, 110, Iq3S},    {"iq2_s", 22, 256, 82, Iq2S},     {"iq4_xs", 23, 256, 136, Iq4Xs},
-    {"iq1_m", 29, 256, 56, Iq1M},     {"tq1_0", 34, 256, 54, Tq1_0},    {"tq2_0", 35, 256, 66, Tq2_0},
+    {"f32", 0, 1, 4, F32Block},
+    {"f16", 1, 1, 2, F16Block},
+    {"bf16", 30, 1, 2, Bf16Block},
+    {"q4_0", 2, 32, 18, Q4_0},
+    {"q4_1", 3, 32, 20, Q4_1},
+    {"q5_0", 6, 32, 22, Q5_0},
+    {"q5_1", 7, 32, 24, Q5_1},
+    {"q8_0", 8, 32, 34, Q8_0},
+    {"q2_k", 10, 256, 84, Q2_K},
+    {"q3_k", 11, 256, 110, Q3_K},
+    {"q4_k", 12, 256, 144, Q4_K},
+    {"q5_k", 13, 256, 176, Q5_K},
+    {"q6_k", 14, 256, 210, Q6_K},
+    {"iq2_xxs", 16, 256, 66, OfTable<Iq2Xxs, kIq2Values>},
+    {"iq2_xs", 17, 256, 74, OfTable<Iq2Xs, kIq2Values>},
+    {"iq3_xxs", 18, 256, 98, OfTable<Iq3Xxs, kIq3XxsValues>},
+    {"iq1_s", 19, 256, 50, OfTable<Iq1S, kIq1Values>},
+    {"iq4_nl", 20, 32, 18, Iq4Nl},
+    {"iq3_s", 21, 256, 110, OfTable<Iq3S, kIq3SValues>},
+    {"iq2_s", 22, 256, 82, OfTable<Iq2S, kIq2Values>},
+    {"iq4_xs", 23, 256, 136, Iq4Xs},
+    {"iq1_m", 29, 256, 56, OfTable<Iq1M, kIq1Values>},
+    {"tq1_0", 34, 256, 54, Tq1_0},
+    {"tq2_0", 35, 256, 66, Tq2_0},
     {"mxfp4", 39, 32, 17, Mxfp4},
 };
 
@@ -200,6 +218,15 @@ void ScalesQ3K(const uint8_t* packed, int8_t* scales) {
     const int high = packed[8 + i % 4] >> (i / 4 * 2) & 3;
     scales[i] = static_cast<int8_t>((low | high << 4) - 32);
   }
+}
+
+int DigitTq1(const uint8_t* block, int i) {
+  // Five digits to the base 3 a byte, as a fraction of 256: multiplying by powers of 3 brings each to the top.
+  constexpr uint8_t kPowers[5] = {1, 3, 9, 27, 81};
+  const auto digit = [&](int at, int place) { return static_cast<uint8_t>(block[at] * kPowers[place]) * 3 >> 8; };
+  if (i < 160) return digit(i % 32, i / 32);
+  if (i < 240) return digit(32 + i % 16, (i - 160) / 16);
+  return digit(48 + i % 4, (i - 240) / 4);
 }
 
 int ScaleIq4Xs(const uint8_t* block, int i) {

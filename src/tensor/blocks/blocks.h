@@ -39,6 +39,8 @@ float HalfOfE8M0(uint8_t e);
 void ScaleMinK4(const uint8_t* scales, int i, uint8_t* scale, uint8_t* min);
 /// The 16 scales in the 12 bytes of q3_k, minus 32 already taken off.
 void ScalesQ3K(const uint8_t* packed, int8_t* scales);
+/// Element `i` (of 256) of a tq1_0 block as 0, 1 or 2: scale * (digit - 1).
+int DigitTq1(const uint8_t* block, int i);
 /// Scale `i` (of 8) of an iq4_xs block.
 int ScaleIq4Xs(const uint8_t* block, int i);
 

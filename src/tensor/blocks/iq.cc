@@ -10,106 +10,98 @@ namespace {
 // Indices of a grid's values, two bits each in the grids of 8 and four bits each in those of 4.
 #include "tensor/blocks/iq_grids.inc"
 
-constexpr int kValues2[3] = {0x08, 0x19, 0x2b};
-constexpr int kValues3Xxs[8] = {0x04, 0x0c, 0x14, 0x1c, 0x24, 0x2c, 0x34, 0x3e};
-constexpr int kValues3S[8] = {0x01, 0x03, 0x05, 0x07, 0x09, 0x0b, 0x0d, 0x0f};
-constexpr float kDelta = 0.125f;
-
 // Seven signs are stored; the eighth makes their number even.
 uint8_t Signs(uint32_t seven) {
   return static_cast<uint8_t>(seven | static_cast<uint32_t>(std::popcount(seven) & 1) << 7);
 }
 
-// n values of a grid's entry, signed and scaled.
+// n values of a grid's entry with their signs.
 template <int n>
-void Emit(float scale, uint16_t entry, const int* values, uint8_t signs, float* out) {
+void Emit(uint16_t entry, uint8_t signs, uint8_t* codes) {
   constexpr int kBits = n == 8 ? 2 : 4;
   for (int i = 0; i < n; ++i) {
-    const float v = scale * static_cast<float>(values[entry >> (i * kBits) & ((1 << kBits) - 1)]);
-    out[i] = v * ((signs >> i & 1) != 0 ? -1.0f : 1.0f);
+    codes[i] = static_cast<uint8_t>((entry >> (i * kBits) & ((1 << kBits) - 1)) | (signs >> i & 1) << 3);
   }
 }
 
-void EmitTernary(float scale, uint16_t entry, float delta, float* out) {
-  for (int i = 0; i < 8; ++i) out[i] = scale * (static_cast<float>((entry >> (2 * i) & 3) - 1) + delta);
+void SetBoth(float scale, TableCodes* to) {
+  to->scale[0] = to->scale[1] = scale;
 }
+// The scales of iq2_xs and iq2_s, four bits for each half.
+void SetHalves(float d, uint8_t packed, TableCodes* to) {
+  for (int h = 0; h < 2; ++h) to->scale[h] = d * (0.5f + static_cast<float>(packed >> (4 * h) & 15)) * 0.25f;
+}
+
+// What is added to each of eight values of iq1 is an eighth of the scale, or minus that: all are taken times eight.
+void EmitTernary(uint16_t entry, bool minus, uint8_t* codes) {
+  Emit<8>(entry, minus ? 0xff : 0, codes);
+}
+constexpr float kOfTernary = 0.125f;
 
 }  // namespace
 
-void Iq2Xxs(const uint8_t* b, float* out) {
-  const float d = F16(b);
+void Iq2Xxs(const uint8_t* b, int i, TableCodes* to) {
+  const uint8_t* q = b + 2 + i * 8;
+  const uint32_t rest = U32(q + 4);
+  SetBoth(F16(b) * (0.5f + static_cast<float>(rest >> 28)) * 0.25f, to);
+  for (int g = 0; g < 4; ++g) Emit<8>(kIq2Xxs[q[g]], Signs(rest >> (7 * g) & 127), to->codes + g * 8);
+}
+
+void Iq2Xs(const uint8_t* b, int i, TableCodes* to) {
+  SetHalves(F16(b), b[66 + i], to);
+  for (int g = 0; g < 4; ++g) {
+    const uint16_t q = U16(b + 2 + (4 * i + g) * 2);
+    Emit<8>(kIq2Xs[q & 511], Signs(q >> 9), to->codes + g * 8);
+  }
+}
+
+void Iq2S(const uint8_t* b, int i, TableCodes* to) {
+  const uint8_t *q = b + 2 + 4 * i, *signs = b + 34 + 4 * i;
+  SetHalves(F16(b), b[74 + i], to);
+  for (int g = 0; g < 4; ++g) {
+    const int index = q[g] | (b[66 + i] >> (g * 2) & 3) << 8;
+    Emit<8>(kIq2S[index], signs[g], to->codes + g * 8);
+  }
+}
+
+void Iq3Xxs(const uint8_t* b, int i, TableCodes* to) {
+  const uint8_t* q = b + 2 + i * 8;
+  const uint32_t rest = U32(b + 66 + i * 4);
+  SetBoth(F16(b) * (0.5f + static_cast<float>(rest >> 28)) * 0.5f, to);
   for (int g = 0; g < 8; ++g) {
-    const uint8_t* q = b + 2 + g * 8;
-    const uint32_t rest = U32(q + 4);
-    const float scale = d * (0.5f + static_cast<float>(rest >> 28)) * 0.25f;
-    for (int i = 0; i < 4; ++i) Emit<8>(scale, kIq2Xxs[q[i]], kValues2, Signs(rest >> (7 * i) & 127), out + g * 32 + i * 8);
+    const auto signs = static_cast<uint8_t>(Signs(rest >> (7 * (g / 2)) & 127) >> (g % 2 * 4));
+    Emit<4>(kIq3Xxs[q[g]], signs, to->codes + g * 4);
   }
 }
 
-void Iq2Xs(const uint8_t* b, float* out) {
-  const float d = F16(b);
-  const uint8_t* scales = b + 66;
-  for (int g = 0; g < 32; ++g) {
-    const uint16_t q = U16(b + 2 + g * 2);
-    const float scale = d * (0.5f + static_cast<float>(scales[g / 4] >> (g / 2 % 2 * 4) & 15)) * 0.25f;
-    Emit<8>(scale, kIq2Xs[q & 511], kValues2, Signs(q >> 9), out + g * 8);
-  }
-}
-
-void Iq2S(const uint8_t* b, float* out) {
-  const float d = F16(b);
-  const uint8_t *q = b + 2, *signs = b + 34, *high = b + 66, *scales = b + 74;
-  for (int g = 0; g < 32; ++g) {
-    const int index = q[g] | (high[g / 4] >> (g % 4 * 2) & 3) << 8;
-    const float scale = d * (0.5f + static_cast<float>(scales[g / 4] >> (g / 2 % 2 * 4) & 15)) * 0.25f;
-    Emit<8>(scale, kIq2S[index], kValues2, signs[g], out + g * 8);
-  }
-}
-
-void Iq3Xxs(const uint8_t* b, float* out) {
-  const float d = F16(b);
+void Iq3S(const uint8_t* b, int i, TableCodes* to) {
+  const uint8_t *q = b + 2 + 8 * i, *signs = b + 74 + 4 * i;
+  SetBoth(F16(b) * static_cast<float>(1 + 2 * (b[106 + i / 2] >> (i % 2 * 4) & 15)), to);
   for (int g = 0; g < 8; ++g) {
-    const uint8_t* q = b + 2 + g * 8;
-    const uint32_t rest = U32(b + 66 + g * 4);
-    const float scale = d * (0.5f + static_cast<float>(rest >> 28)) * 0.5f;
-    for (int i = 0; i < 8; ++i) {
-      const auto signs = static_cast<uint8_t>(Signs(rest >> (7 * (i / 2)) & 127) >> (i % 2 * 4));
-      Emit<4>(scale, kIq3Xxs[q[i]], kValues3Xxs, signs, out + g * 32 + i * 4);
-    }
+    const int index = q[g] | (b[66 + i] >> g & 1) << 8;
+    Emit<4>(kIq3S[index], static_cast<uint8_t>(signs[g / 2] >> (g % 2 * 4)), to->codes + g * 4);
   }
 }
 
-void Iq3S(const uint8_t* b, float* out) {
-  const float d = F16(b);
-  const uint8_t *q = b + 2, *high = b + 66, *signs = b + 74, *scales = b + 106;
-  for (int g = 0; g < 64; ++g) {
-    const int index = q[g] | (high[g / 8] >> (g % 8) & 1) << 8;
-    const float scale = d * static_cast<float>(1 + 2 * (scales[g / 16] >> (g / 8 % 2 * 4) & 15));
-    Emit<4>(scale, kIq3S[index], kValues3S, static_cast<uint8_t>(signs[g / 2] >> (g % 2 * 4)), out + g * 4);
+void Iq1S(const uint8_t* b, int i, TableCodes* to) {
+  const int high = U16(b + 34 + i * 2);
+  SetBoth(F16(b) * static_cast<float>(2 * (high >> 12 & 7) + 1) * kOfTernary, to);
+  for (int g = 0; g < 4; ++g) {
+    const int index = b[2 + i * 4 + g] | (high >> (3 * g) & 7) << 8;
+    EmitTernary(kIq1[index], (high & 0x8000) != 0, to->codes + g * 8);
   }
 }
 
-void Iq1S(const uint8_t* b, float* out) {
-  const float d = F16(b);
-  for (int g = 0; g < 8; ++g) {
-    const int high = U16(b + 34 + g * 2);
-    const float scale = d * static_cast<float>(2 * (high >> 12 & 7) + 1), delta = (high & 0x8000) != 0 ? -kDelta : kDelta;
-    for (int i = 0; i < 4; ++i) {
-      const int index = b[2 + g * 4 + i] | (high >> (3 * i) & 7) << 8;
-      EmitTernary(scale, kIq1[index], delta, out + g * 32 + i * 8);
-    }
-  }
-}
-
-void Iq1M(const uint8_t* b, float* out) {
-  const uint8_t *high = b + 32, *scales = b + 48;
+void Iq1M(const uint8_t* b, int i, TableCodes* to) {
+  const uint8_t* scales = b + 48;
   int bits = 0;   // the scale of the block is spread over the top bits of the four words of scales
-  for (int i = 0; i < 4; ++i) bits |= (U16(scales + i * 2) >> 12) << (4 * i);
+  for (int word = 0; word < 4; ++word) bits |= (U16(scales + word * 2) >> 12) << (4 * word);
   const float d = F16BitsToF32(static_cast<uint16_t>(bits));
-  for (int g = 0; g < 32; ++g) {
-    const int h = high[g / 2] >> (g % 2 * 4) & 15;
-    const float scale = d * static_cast<float>(2 * (U16(scales + g / 8 * 2) >> (g / 2 % 4 * 3) & 7) + 1);
-    EmitTernary(scale, kIq1[b[g] | (h & 7) << 8], (h & 8) != 0 ? -kDelta : kDelta, out + g * 8);
+  const int of_piece = U16(scales + i / 2 * 2) >> (i % 2 * 6);
+  for (int h = 0; h < 2; ++h) to->scale[h] = d * static_cast<float>(2 * (of_piece >> (3 * h) & 7) + 1) * kOfTernary;
+  for (int g = 0; g < 4; ++g) {
+    const int high = b[32 + i * 2 + g / 2] >> (g % 2 * 4) & 15;
+    EmitTernary(kIq1[b[4 * i + g] | (high & 7) << 8], (high & 8) != 0, to->codes + g * 8);
   }
 }
 
