@@ -115,6 +115,13 @@ struct BatchOutput {
   std::vector<int64_t> dims;  ///< of a row; -1: the extent that `source` has there
 };
 
+/// Limits of requests that wait.
+struct QueueLimits {
+  size_t max_queue = 256;  ///< more are refused at once
+  std::chrono::microseconds default_timeout{0};  ///< from arrival to the end of the run; 0: none
+  bool allow_timeout_override = true;
+};
+
 /// How one model is served. What is not set follows from the model.
 struct ModelConfig {
   std::string name;
@@ -135,13 +142,12 @@ struct ModelConfig {
   int threads = 0;  ///< of one instance; 0: the cores of the group divided by `instances`
   std::string group;  ///< device or resource group; empty: all that the process may use
   uint64_t memory_limit = 0;  ///< bytes of all instances together; 0: what the group has
-  size_t max_queue = 256;  ///< requests that wait; more are refused at once
+  QueueLimits queue;
   uint32_t priority_levels = 0;  ///< 0: all alike
   uint32_t default_priority = 0;
-  std::chrono::microseconds default_timeout{0};  ///< 0: none
-  bool allow_timeout_override = true;
   int versions_latest = 1;  ///< how many of the newest versions are served; 0: all, or those of `versions`
   std::vector<int64_t> versions;
+  std::string precision;  ///< as CompileOptions has it, for whoever opens the model; empty: theirs to say
   std::map<std::string, std::string> parameters;  ///< kept for clients that ask
   Ensemble ensemble;  ///< instead of a model's file; `instances` requests at a time, 1: twice the cores
 };
@@ -149,7 +155,7 @@ struct ModelConfig {
 struct ModelState {
   std::string name, version;
   std::string state;  ///< READY, LOADING, UNLOADING, UNAVAILABLE
-  std::string reason;
+  std::string reason;  ///< of READY: what is worth knowing, as that it computes in bf16
   bool part = false;  ///< of an ensemble that is loaded
 };
 
@@ -194,8 +200,9 @@ struct ModelDescription {
   std::map<std::string, std::string> metadata;
 };
 
-/// Opens a model on the given cores and memory: OpenModel, or Session::Open where there is no compiler.
-using ModelOpener = std::function<Result<std::unique_ptr<Session>>(const std::string& path, const SessionOptions& options)>;
+/// Opens a file of a model on the given cores and memory: OpenModel, or Session::Open where there is no compiler.
+using ModelOpener = std::function<Result<std::unique_ptr<Session>>(const std::string& path, const ModelConfig& config,
+                                                                   const SessionOptions& options)>;
 /// Settings beside a model: (folder of the model, settings so far). Reads config.pbtxt or tenon.yaml where there is one.
 using ConfigReader = std::function<Status(const std::string& folder, ModelConfig* config)>;
 

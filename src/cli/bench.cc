@@ -10,6 +10,7 @@
 #include "cli/inputs.h"
 #include "cli/machine.h"
 #include "cli/model_options.h"
+#include "runtime/least_precision.h"
 
 namespace tenon::cli {
 namespace {
@@ -103,16 +104,6 @@ class Load {
   Status status_;
 };
 
-// The least that some operator computes in.
-std::string Precision(const Session& session) {
-  std::string least = "f32";
-  for (const KernelReport& k : session.kernels()) {
-    if (k.precision == "int8" || k.precision == "uint8") return "int8";
-    if (k.precision == "bfloat16") least = "bf16";
-  }
-  return least;
-}
-
 Json ShapesJson(const std::vector<HostTensor>& inputs) {
   Json shapes = Json::object();
   for (const HostTensor& t : inputs) shapes[t.name] = t.shape;
@@ -151,7 +142,7 @@ Status Run(Options& options, Context& context) {
     const double throughput = static_cast<double>(l.ms.size()) * static_cast<double>(std::max<int64_t>(1, samples)) / l.wall_s;
     noisy |= l.Cv() > 0.01;
     results.push_back({{"model", options.model.model},
-                       {"precision", Precision(*sessions[0])},
+                       {"precision", runtime::LeastPrecision(*sessions[0])},
                        {"batch", samples},
                        {"threads", sessions[0]->threads()},
                        {"concurrency", options.concurrency},

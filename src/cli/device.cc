@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "base/mapped_file.h"
+#include "cli/device_parts.h"
 #include "cli/model_options.h"
 #include "device/topology.h"
 #include "hw/thread_groups.h"
@@ -155,23 +156,16 @@ Status List(const DeviceOptions& o, Context& context, bool watch) {
   return Status::Ok();
 }
 
-Result<std::vector<device::Core>> CoresOfServer(const DeviceOptions& o) {
+Result<std::vector<int>> CpusOfServer(const DeviceOptions& o) {
   TENON_ASSIGN_OR_RETURN(const Json document, Ask(o, "GET", "/v2/devices"));
-  std::vector<device::Core> cores;
-  for (const device::Core& c : device::ReadTopology().cores) {
-    for (const Json& d : document["devices"]) {
-      for (const Json& cpu : d["cores"]) {
-        const bool known = !cores.empty() && cores.back().cpu == c.cpu;
-        if (cpu == c.cpu && !known) cores.push_back(c);
-      }
-    }
-  }
-  return cores;
+  std::vector<int> cpus;
+  for (const Json& d : document["devices"]) cpus.insert(cpus.end(), d["cores"].begin(), d["cores"].end());
+  return cpus;
 }
 
-Result<Json> GroupBody(const DeviceOptions& o, const std::vector<int>& cores, double weight, double quota) {
-  Json body = {{"cores", cores}, {"exclusive", !o.shared && weight == 1 && quota == 0}, {"weight", weight}};
-  if (quota > 0) body["quota"] = quota;
+Result<Json> GroupBody(const DeviceOptions& o, const DeviceGroup& group) {
+  Json body = {{"cores", group.cores}, {"exclusive", group.exclusive && !o.shared}, {"weight", group.weight}};
+  if (group.quota > 0) body["quota"] = group.quota;
   if (!o.memory.empty()) {
     TENON_ASSIGN_OR_RETURN(const uint64_t bytes, ParseBytes(o.memory));
     body["memory_limit"] = bytes;
@@ -180,33 +174,35 @@ Result<Json> GroupBody(const DeviceOptions& o, const std::vector<int>& cores, do
 }
 
 Status Split(const DeviceOptions& o, Context& context) {
-  TENON_ASSIGN_OR_RETURN(const auto cores, CoresOfServer(o));
-  TENON_ASSIGN_OR_RETURN(const auto parts, device::SplitCores(cores, o.layout));
+  TENON_ASSIGN_OR_RETURN(const auto cpus, CpusOfServer(o));
+  TENON_ASSIGN_OR_RETURN(const auto parts, PartsOf(cpus, o.layout));
   Json made = Json::array();
-  for (size_t i = 0; i < parts.size(); ++i) {
-    const std::string name = fmt::format("part{}", i);
-    const double share = parts[i].share, quota = share == 1 ? 0 : share * static_cast<double>(parts[i].cpus.size());
-    TENON_ASSIGN_OR_RETURN(const Json body, GroupBody(o, parts[i].cpus, share, quota));
-    auto set = Ask(o, "POST", "/v2/devices/" + name, body);
+  for (const DeviceGroup& part : parts) {
+    TENON_ASSIGN_OR_RETURN(const Json body, GroupBody(o, part));
+    auto set = Ask(o, "POST", "/v2/devices/" + part.name, body);
     if (!set.ok()) {
       // All parts or none.
       for (const Json& m : made) (void)Ask(o, "DELETE", "/v2/devices/" + m["name"].get<std::string>());
       return std::move(set).TakeStatus();
     }
-    made.push_back({{"name", name}, {"cores", parts[i].cpus}, {"weight", share}, {"quota", quota}});
-    context.Say(fmt::format("cpu:{} has {}cores {}", name, share == 1 ? "" : fmt::format("{:.3g} of the time of ", share),
-                            CoresText(parts[i].cpus)));
+    made.push_back({{"name", part.name}, {"cores", part.cores}, {"weight", part.weight}, {"quota", part.quota}});
+    context.Say(fmt::format("cpu:{} has {}cores {}", part.name,
+                            part.exclusive ? "" : fmt::format("{:.3g} of the time of ", part.weight), CoresText(part.cores)));
   }
   context.Document({{"groups", made}});
   return Status::Ok();
 }
 
 Status Group(const DeviceOptions& o, Context& context) {
-  TENON_ASSIGN_OR_RETURN(const std::vector<int> cores, device::ParseCpuList(o.cores));
-  TENON_ASSIGN_OR_RETURN(const Json body, GroupBody(o, cores, o.weight, o.quota));
+  DeviceGroup group;
+  TENON_ASSIGN_OR_RETURN(group.cores, device::ParseCpuList(o.cores));
+  group.weight = o.weight;
+  group.quota = o.quota;
+  group.exclusive = o.weight == 1 && o.quota == 0;
+  TENON_ASSIGN_OR_RETURN(const Json body, GroupBody(o, group));
   TENON_RETURN_IF_ERROR(Ask(o, "POST", "/v2/devices/" + o.name, body).status());
-  context.Say(fmt::format("cpu:{} has cores {}", o.name, CoresText(cores)));
-  context.Document({{"groups", Json::array({{{"name", o.name}, {"cores", cores}}})}});
+  context.Say(fmt::format("cpu:{} has cores {}", o.name, CoresText(group.cores)));
+  context.Document({{"groups", Json::array({{{"name", o.name}, {"cores", group.cores}}})}});
   return Status::Ok();
 }
 

@@ -78,6 +78,14 @@ Result<double> ParseDuration(const std::string& text) {
   return Usage("duration '{}'; allowed: a number with us, ms, s or m, as 500ms", text);
 }
 
+CLI::Validator IsSize() {
+  return {[](std::string& text) { return ParseBytes(text).status().message(); }, "SIZE"};
+}
+
+CLI::Validator IsDuration() {
+  return {[](std::string& text) { return ParseDuration(text).status().message(); }, "DURATION"};
+}
+
 Result<std::vector<int64_t>> ParseIntList(const std::string& text, const std::string& what) {
   std::vector<int64_t> out;
   for (const std::string& part : Split(text, ',')) {
@@ -137,6 +145,7 @@ void ModelOptions::AddSession(CLI::App& app) {
       ->check(CLI::Range(0, 1024))
       ->envname("TENON_THREADS");
   app.add_option("--memory-limit", memory_limit, "Bytes for weights, activations and outputs, as 512M")
+      ->check(IsSize())
       ->envname("TENON_MEMORY_LIMIT");
   app.add_option("--cache-dir", cache_dir, "Where models compiled on the fly are kept; 'none': nowhere")
       ->envname("TENON_CACHE_DIR");

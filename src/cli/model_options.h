@@ -33,6 +33,10 @@ Result<uint64_t> ParseBytes(const std::string& text);
 /// "5s", "200ms", "1m", "3" (seconds) -> seconds.
 Result<double> ParseDuration(const std::string& text);
 
+/// Checks of options that these read.
+CLI::Validator IsSize();
+CLI::Validator IsDuration();
+
 /// "1,8" -> integers >= 1.
 Result<std::vector<int64_t>> ParseIntList(const std::string& text, const std::string& what);
 

@@ -3,11 +3,12 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <fstream>
-#include <sstream>
 #include <thread>
 
+#include "base/mapped_file.h"
+#include "cli/device_parts.h"
 #include "cli/model_options.h"
+#include "cli/serve_settings.h"
 #include "cli/service_manager.h"
 #include "server/app.h"
 #include "server/config_files.h"
@@ -20,6 +21,9 @@ struct ServeOptions {
   std::vector<std::string> models;
   std::string repository;
   std::string config;
+  std::string config_text;
+  std::vector<DeviceGroup> groups;
+  std::string split;
   std::string control = "none";
   std::vector<std::string> load;
   double poll_seconds = 5;
@@ -27,6 +31,9 @@ struct ServeOptions {
   std::string body_limit = "256M";
   std::string response_limit = "256M";
   std::string upload_limit = "1G";
+  std::string header_limit = "64K";
+  std::string idle_timeout = "120s";
+  std::string transfer_timeout = "60s";
   std::string log_format = "text";
   std::string log_level = "info";
   bool log_requests = false;
@@ -50,35 +57,43 @@ ModelConfig ConfigOf(const std::string& text, const ModelConfig& defaults) {
   return config;
 }
 
-// What the file says, where the command line says nothing.
-Status ReadConfig(const CLI::App& app, ServeOptions& o, ServerOptions* s) {
+// What the file says, where the command line says nothing. Its models are read later, over what is then settled.
+Status ReadConfig(CLI::App& app, ServeOptions& o) {
   if (o.config.empty()) return Status::Ok();
-  std::ifstream file(o.config, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file) return BadInput("cannot read '{}'", o.config);
-  auto parsed = server::ParseServerYaml(text.str(), o.defaults);
-  if (!parsed.ok()) return std::move(parsed).TakeStatus().Within(o.config);
-  const auto given = [&app](const char* name) { return app.get_option(name)->count() > 0; };
-  if (!given("--models") && !parsed->models_dir.empty()) o.repository = parsed->models_dir;
-  if (!given("--model-control") && !parsed->control.empty()) o.control = parsed->control;
-  if (!given("--host") && !parsed->host.empty()) o.app.host = parsed->host;
-  if (!given("--http-port") && parsed->http_port != -2) o.app.http_port = parsed->http_port;
-  if (!given("--grpc-port") && parsed->grpc_port != -2) o.app.grpc_port = parsed->grpc_port;
-  if (!given("--metrics-port") && parsed->metrics_port != -2) o.app.metrics_port = parsed->metrics_port;
-  if (!given("--memory-limit")) s->memory_limit = parsed->memory_limit;
-  s->models = std::move(parsed->models);
+  TENON_ASSIGN_OR_RETURN(o.config_text, ReadFile(o.config, server::kMaxSettingsBytes));
+  auto file = server::ParseServerYaml(o.config_text);
+  if (!file.ok()) return std::move(file).TakeStatus().Within(o.config);
+  o.groups = std::move(file->groups);
+  return ApplySettings(file->settings, app).Within(o.config);
+}
+
+// Parts of the server's memory limit go with parts of its cores.
+Status SplitDevices(const std::string& layout, InferenceServer& models) {
+  const DeviceGroup all = models.Devices()[0].group;
+  TENON_ASSIGN_OR_RETURN(auto parts, PartsOf(all.cores, layout));
+  for (DeviceGroup& part : parts) {
+    const double share = part.weight * static_cast<double>(part.cores.size()) / static_cast<double>(all.cores.size());
+    part.memory_limit = static_cast<uint64_t>(static_cast<double>(models.memory_limit()) * share);
+    TENON_RETURN_IF_ERROR(models.SetGroup(part));
+  }
   return Status::Ok();
 }
 
-Result<ServerOptions> ServerOptionsOf(const CLI::App& app, ServeOptions& o, const Context& context) {
+Result<ServerOptions> ServerOptionsOf(ServeOptions& o, const Context& context) {
   TENON_RETURN_IF_ERROR(o.common.Finish(context));
   ServerOptions s;
   if (o.max_batch >= 0) o.defaults.max_batch = o.max_batch;
   o.defaults.max_delay = std::chrono::microseconds(o.max_delay_us);
   o.defaults.threads = o.common.session.threads;
   s.memory_limit = o.common.session.memory_limit;
-  TENON_RETURN_IF_ERROR(ReadConfig(app, o, &s));
+  if (o.common.compile.precision != CompileOptions().precision) {
+    o.defaults.precision = o.common.compile.precision;
+    o.defaults.parameters["precision"] = o.defaults.precision;
+  }
+  auto configured = server::ParseServerModels(o.config_text, o.defaults);
+  if (!configured.ok()) return std::move(configured).TakeStatus().Within(o.config);
+  s.models = std::move(configured).value();
+  s.groups = o.groups;
   s.repository = o.repository;
   s.control = o.control == "explicit" ? ServerOptions::Control::kExplicit
               : o.control == "poll"   ? ServerOptions::Control::kPoll
@@ -88,11 +103,19 @@ Result<ServerOptions> ServerOptionsOf(const CLI::App& app, ServeOptions& o, cons
   s.defaults = o.defaults;
   s.read_config = server::ReadModelConfig;
   for (const std::string& m : o.models) s.models.push_back(ConfigOf(m, s.defaults));
-  s.open = [compile = o.common.compile, cache = o.common.cache_dir](const std::string& path, const SessionOptions& session) {
-    return OpenModel(path, compile, session, cache);
+  s.open = [compile = o.common.compile, cache = o.common.cache_dir](const std::string& path, const ModelConfig& config,
+                                                                    const SessionOptions& session) {
+    CompileOptions own = compile;
+    if (!config.precision.empty()) own.precision = config.precision;
+    return OpenModel(path, own, session, cache);
   };
   if (s.repository.empty() && s.models.empty()) return Usage("nothing to serve; name models, or a folder of them with --models");
   return s;
+}
+
+std::chrono::milliseconds Milliseconds(double seconds) {
+  constexpr double kMost = 1e9;
+  return std::chrono::milliseconds(static_cast<int64_t>(std::min(seconds, kMost) * 1000));
 }
 
 std::string Address(const std::string& host, int port) {
@@ -144,7 +167,21 @@ int NextSignal(const sigset_t& signals, const ServiceManager& manager, const Inf
   }
 }
 
-Status Run(const CLI::App& app, ServeOptions& o, Context& context) {
+Status ReadLimits(ServeOptions& o) {
+  TENON_ASSIGN_OR_RETURN(o.app.limits.body, ParseBytes(o.body_limit));
+  TENON_ASSIGN_OR_RETURN(const uint64_t header, ParseBytes(o.header_limit));
+  o.app.limits.header = static_cast<uint32_t>(std::min<uint64_t>(header, std::numeric_limits<uint32_t>::max()));
+  TENON_ASSIGN_OR_RETURN(o.app.response_limit, ParseBytes(o.response_limit));
+  TENON_ASSIGN_OR_RETURN(o.app.upload_limit, ParseBytes(o.upload_limit));
+  TENON_ASSIGN_OR_RETURN(const double idle_s, ParseDuration(o.idle_timeout));
+  TENON_ASSIGN_OR_RETURN(const double transfer_s, ParseDuration(o.transfer_timeout));
+  o.app.limits.idle = Milliseconds(idle_s);
+  o.app.limits.transfer = Milliseconds(transfer_s);
+  return Status::Ok();
+}
+
+Status Run(CLI::App& app, ServeOptions& o, Context& context) {
+  TENON_RETURN_IF_ERROR(ReadConfig(app, o));
   // From here on every thread leaves these to the one that waits for them below.
   sigset_t signals;
   sigemptyset(&signals);
@@ -156,16 +193,16 @@ Status Run(const CLI::App& app, ServeOptions& o, Context& context) {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
   TENON_ASSIGN_OR_RETURN(const double drain_s, ParseDuration(o.drain));
-  TENON_ASSIGN_OR_RETURN(o.app.limits.body, ParseBytes(o.body_limit));
-  TENON_ASSIGN_OR_RETURN(o.app.response_limit, ParseBytes(o.response_limit));
-  TENON_ASSIGN_OR_RETURN(o.app.upload_limit, ParseBytes(o.upload_limit));
+  TENON_RETURN_IF_ERROR(ReadLimits(o));
   ApplyLogOptions(o);
   const auto open = [&o](const char* what) { return std::find(o.open.begin(), o.open.end(), what) != o.open.end(); };
   o.app.open_health = open("health");
   o.app.open_metrics = open("metrics");
-  TENON_ASSIGN_OR_RETURN(ServerOptions options, ServerOptionsOf(app, o, context));
+  TENON_ASSIGN_OR_RETURN(ServerOptions options, ServerOptionsOf(o, context));
   o.app.defaults = options.defaults;
+  if (!o.split.empty() && !options.groups.empty()) return Usage("groups and a split; one of them");
   TENON_ASSIGN_OR_RETURN(const auto models, InferenceServer::Create(std::move(options)));
+  if (!o.split.empty()) TENON_RETURN_IF_ERROR(SplitDevices(o.split, *models));
   // Each load runs on threads of its own: in eight arenas a core what they leave behind takes twice the memory, and grows.
   mallopt(M_ARENA_MAX, models->cores());
   TENON_ASSIGN_OR_RETURN(const auto front, server::App::Start(*models, o.app));
@@ -188,7 +225,7 @@ Status Run(const CLI::App& app, ServeOptions& o, Context& context) {
     while (again == SIGHUP) sigwait(&signals, &again);
     _exit(130);
   }).detach();
-  const bool drained = models->Drain(std::chrono::milliseconds(static_cast<int64_t>(drain_s * 1000)));
+  const bool drained = models->Drain(Milliseconds(drain_s));
   // Answers that are made are also sent.
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   if (!drained) {
@@ -244,10 +281,32 @@ void AddLog(CLI::App& app, ServeOptions& o) {
       ->envname("TENON_TRACE_COUNT");
 }
 
+void AddLimits(CLI::App& app, ServeOptions& o) {
+  const auto limit = [&app](const char* name, std::string& value, const CLI::Validator& check, const char* text,
+                            const char* variable) {
+    app.add_option(name, value, text)->capture_default_str()->check(check)->envname(variable);
+  };
+  limit("--body-limit", o.body_limit, IsSize(), "Largest request", "TENON_BODY_LIMIT");
+  limit("--header-limit", o.header_limit, IsSize(), "Largest header of an HTTP request", "TENON_HEADER_LIMIT");
+  limit("--response-limit", o.response_limit, IsSize(), "Largest answer; its size is known before it is written",
+        "TENON_RESPONSE_LIMIT");
+  limit("--upload-limit", o.upload_limit, IsSize(), "Files that requests to load may bring, all together", "TENON_UPLOAD_LIMIT");
+  app.add_option("--max-connections", o.app.limits.connections, "HTTP connections at one time; more get 503")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000000))
+      ->envname("TENON_MAX_CONNECTIONS");
+  limit("--idle-timeout", o.idle_timeout, IsDuration(), "Longest pause of an HTTP connection between requests",
+        "TENON_IDLE_TIMEOUT");
+  limit("--transfer-timeout", o.transfer_timeout, IsDuration(), "Longest time for an HTTP request, or an answer, on the wire",
+        "TENON_TRANSFER_TIMEOUT");
+  limit("--drain", o.drain, IsDuration(), "Longest wait for running requests at the end", "TENON_DRAIN");
+}
+
 void AddOptions(CLI::App& app, ServeOptions& o) {
   app.add_option("MODEL", o.models, "Models to serve: PATH, or NAME=PATH");
   app.add_option("--models", o.repository, "Folder of models: NAME/VERSION/model.onnx, or files")->envname("TENON_MODELS");
-  app.add_option("--config", o.config, "File of settings, tenon.yaml; the command line goes before it")->envname("TENON_CONFIG");
+  app.add_option("--config", o.config, "File of settings, tenon.yaml: these options as keys; the command line goes before it")
+      ->envname("TENON_CONFIG");
   app.add_option("--host", o.app.host, "Address to listen on")->capture_default_str()->envname("TENON_HOST");
   const auto port = [&](const char* name, int& value, const char* text, const char* variable) {
     app.add_option(name, value, text)->capture_default_str()->check(CLI::Range(-1, 65535))->envname(variable);
@@ -259,6 +318,9 @@ void AddOptions(CLI::App& app, ServeOptions& o) {
       ->capture_default_str()
       ->check(CLI::IsMember({"none", "poll", "explicit"}))
       ->envname("TENON_MODEL_CONTROL");
+  app.add_option("--split", o.split,
+                 "Groups part0, part1, ... of the cores from the start, as 'tenon device split --layout' cuts them")
+      ->envname("TENON_SPLIT");
   app.add_option("--load", o.load, "With explicit control: a model to load at start, '*' all (repeatable)")
       ->envname("TENON_LOAD");
   app.add_option("--poll-seconds", o.poll_seconds, "How often poll looks")
@@ -280,7 +342,7 @@ void AddOptions(CLI::App& app, ServeOptions& o) {
       ->capture_default_str()
       ->check(CLI::Range(0, 10000000))
       ->envname("TENON_MAX_QUEUE_DELAY");
-  app.add_option("--max-queue", o.defaults.max_queue, "Requests of a model that wait; more get 503")
+  app.add_option("--max-queue", o.defaults.queue.max_queue, "Requests of a model that wait; more get 503")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000000))
       ->envname("TENON_MAX_QUEUE");
@@ -288,16 +350,7 @@ void AddOptions(CLI::App& app, ServeOptions& o) {
       ->capture_default_str()
       ->check(CLI::Range(1, 1024))
       ->envname("TENON_INSTANCES");
-  app.add_option("--drain", o.drain, "Longest wait for running requests at the end")
-      ->capture_default_str()
-      ->envname("TENON_DRAIN");
-  app.add_option("--body-limit", o.body_limit, "Largest request")->capture_default_str()->envname("TENON_BODY_LIMIT");
-  app.add_option("--response-limit", o.response_limit, "Largest answer; its size is known before it is written")
-      ->capture_default_str()
-      ->envname("TENON_RESPONSE_LIMIT");
-  app.add_option("--upload-limit", o.upload_limit, "Files that requests to load may bring, all together")
-      ->capture_default_str()
-      ->envname("TENON_UPLOAD_LIMIT");
+  AddLimits(app, o);
   AddSecurity(app, o);
   AddLog(app, o);
   o.common.AddCompile(app);

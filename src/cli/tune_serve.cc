@@ -151,10 +151,10 @@ Status TuneServing(TuneOptions& options, const TuneServeOptions& serving, Contex
     config.threads = setting.threads;
     config.max_batch = setting.max_batch;
     config.max_delay = setting.max_delay;
-    config.max_queue = 4096;
+    config.queue.max_queue = 4096;
     server.models.push_back(config);
     server.memory_limit = on.memory_limit;
-    server.open = [&](const std::string& path, const SessionOptions& o) {
+    server.open = [&](const std::string& path, const ModelConfig&, const SessionOptions& o) {
       return OpenModel(path, options.model.compile, o, options.model.cache_dir);
     };
     TENON_ASSIGN_OR_RETURN(auto made, InferenceServer::Create(std::move(server)));

@@ -72,7 +72,7 @@ class LocalServer final : public InferenceServer {
   Result<FoundModel> Settle(const std::string& name, const std::string& path, bool own, ModelConfig* config) const;
   std::set<std::string> ModelsOf(const std::string& name) const;
   Status CheckCycle(const std::string& name, const ModelConfig& config) const;
-  ModelOpener OpenerOf(const ModelConfig& config, const Place& place);
+  ModelOpener EnsembleOpener(const Place& place);
   Status LoadInOrder(std::vector<std::pair<std::string, bool>> wanted);
   std::shared_ptr<Metrics> MetricsOf(const std::string& name, const std::string& version);
   Status ScanFolder();

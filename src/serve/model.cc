@@ -4,6 +4,7 @@
 #include <future>
 
 #include "base/dtype.h"
+#include "runtime/least_precision.h"
 #include "serve/ensemble.h"
 #include "serve/home_cores.h"
 #include "serve/outcome.h"
@@ -88,7 +89,7 @@ Status Model::OpenInstance(Instance& instance, const ModelOpener& open) {
   options.memory_limit = place_.memory_limit / static_cast<uint64_t>(InstanceCount());
   if (place_.threads != nullptr) TENON_RETURN_IF_ERROR(place_.threads->Enter());   // threads of the session follow
   place_.gate->Acquire(instance.cores, *place_.share);
-  auto session = open(file_, options);
+  auto session = open(file_, config_, options);
   Status status;
   if (session.ok()) {
     instance.session = std::move(session).value();
@@ -108,6 +109,7 @@ Status Model::SettleBatching() {
   const Session& session = *instances_[0]->session;
   const Signature signature{session.inputs(), session.outputs()};
   metadata_ = session.metadata();
+  precision_ = runtime::LeastPrecision(session);
   const bool configured = config_.max_batch.has_value();
   if (!configured) config_.max_batch = !IsEnsemble() && signature.LooksBatched() ? kDefaultMaxBatch : 0;
   TENON_ASSIGN_OR_RETURN(layout_, Layout::Make(config_, signature));
@@ -117,10 +119,14 @@ Status Model::SettleBatching() {
   policy.max_padding = config_.max_padding;
   if (layout_.joins()) policy.preferred = config_.preferred_batch;
   policy.max_delay = config_.max_delay;
-  policy.max_queue = config_.max_queue;
+  policy.max_queue = config_.queue.max_queue;
   const std::lock_guard lock(mutex_);
   queue_ = std::make_unique<BatchQueue>(policy);
   return Status::Ok();
+}
+
+std::string Model::Remark() const {
+  return precision_ == "f32" ? "" : "computes in " + precision_;
 }
 
 void Model::Charge(Instance& instance) {
@@ -149,8 +155,8 @@ void Model::Answer(const ItemPtr& item, InferResponse response) {
 ItemPtr Model::Submit(InferRequest request, std::function<void(InferResponse)> done, TimePoint arrival) {
   auto item = std::make_shared<Item>();
   item->arrival = arrival;
-  const auto configured = std::chrono::microseconds(config_.default_timeout);
-  const auto timeout = request.timeout.count() > 0 && config_.allow_timeout_override ? request.timeout : configured;
+  const auto configured = std::chrono::microseconds(config_.queue.default_timeout);
+  const auto timeout = request.timeout.count() > 0 && config_.queue.allow_timeout_override ? request.timeout : configured;
   if (timeout.count() > 0) item->deadline = arrival + timeout;
   item->priority = request.priority == 0 ? config_.default_priority : request.priority;
   if (config_.priority_levels == 0) item->priority = 0;
@@ -197,7 +203,7 @@ std::string Model::Enqueue(const ItemPtr& item, Duration* wait) {
   if (estimate.wait > Duration::zero() && estimate.run <= left && estimate.wait + estimate.run > left)
     return fmt::format("{} requests are ahead; this one could not be answered in its time", others);
   if (queue_->Push(item, others)) return "";
-  return fmt::format("its queue is full; it holds {} requests", config_.max_queue);
+  return fmt::format("its queue is full; it holds {} requests", config_.queue.max_queue);
 }
 
 InferResponse Model::Overload(const Item& item, Duration wait, std::string why) const {

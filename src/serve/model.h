@@ -56,6 +56,8 @@ class Model {
   const std::string& file() const { return file_; }
   const Signature& signature() const { return layout_.requests(); }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  /// What is worth knowing of it beside its state; mostly empty.
+  std::string Remark() const;
   Metrics& metrics() { return *metrics_; }
   size_t queued() const;
   size_t in_flight() const;
@@ -109,6 +111,7 @@ class Model {
   std::shared_ptr<Metrics> metrics_;
   Layout layout_;
   std::map<std::string, std::string> metadata_;
+  std::string precision_;
   std::vector<std::unique_ptr<Instance>> instances_;
   std::atomic<uint64_t> memory_{0};
   std::atomic<bool> throttled_{false};

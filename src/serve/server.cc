@@ -190,7 +190,7 @@ Result<std::map<int64_t, std::shared_ptr<Model>>> LocalServer::OpenVersions(cons
   for (int64_t version : versions) {
     TENON_ASSIGN_OR_RETURN(const Place place, PlaceFor(config, versions.size()));
     const std::string text = std::to_string(version);
-    const ModelOpener open = config.ensemble.empty() ? options_.open : OpenerOf(config, place);
+    const ModelOpener open = config.ensemble.empty() ? options_.open : EnsembleOpener(place);
     auto model = Model::Load(config, text, found.versions.at(version), open, place, MetricsOf(config.name, text));
     if (!model.ok()) return std::move(model).TakeStatus();
     opened[version] = std::move(model).value();
@@ -377,7 +377,7 @@ std::vector<ModelState> LocalServer::Index() const {
     const bool part = parts.count(name) > 0;
     if (entry.loaded.empty()) states.push_back({name, "", entry.state, entry.reason, part});
     for (const auto& [version, model] : entry.loaded)
-      states.push_back({name, std::to_string(version), entry.state, entry.reason, part});
+      states.push_back({name, std::to_string(version), entry.state, entry.reason.empty() ? model->Remark() : entry.reason, part});
   }
   return states;
 }

@@ -87,10 +87,10 @@ Status LocalServer::CheckCycle(const std::string& name, const ModelConfig& confi
   return Status::Ok();
 }
 
-ModelOpener LocalServer::OpenerOf(const ModelConfig& config, const Place& place) {
+ModelOpener LocalServer::EnsembleOpener(const Place& place) {
   const auto turn = std::make_shared<std::atomic<size_t>>(0);
-  return [this, ensemble = config.ensemble, place, turn](const std::string&,
-                                                         const SessionOptions& options) -> Result<std::unique_ptr<Session>> {
+  return [this, place, turn](const std::string&, const ModelConfig& config,
+                             const SessionOptions& options) -> Result<std::unique_ptr<Session>> {
     EnsembleServices services;
     services.infer = [this](InferRequest request, std::function<void(InferResponse)> done) {
       Found found = Find(request.model, request.version);   // also while draining: these are parts of requests taken before
@@ -100,7 +100,7 @@ ModelOpener LocalServer::OpenerOf(const ModelConfig& config, const Place& place)
     services.gate = place.gate;
     services.share = place.share;
     services.core = place.cores[turn->fetch_add(1) % place.cores.size()];
-    TENON_ASSIGN_OR_RETURN(auto session, EnsembleSession::Create(ensemble, std::move(services), options.memory_limit));
+    TENON_ASSIGN_OR_RETURN(auto session, EnsembleSession::Create(config.ensemble, std::move(services), options.memory_limit));
     return std::unique_ptr<Session>(std::move(session));
   };
 }

@@ -150,7 +150,7 @@ class ServerTest : public testing::Test {
   void Start(ServerOptions options = {}) {
     options.repository = folder_;
     options.cores = {};
-    options.open = [this](const std::string&, const SessionOptions& session) -> Result<std::unique_ptr<Session>> {
+    options.open = [this](const auto&, const auto&, const SessionOptions& session) -> Result<std::unique_ptr<Session>> {
       if (control_.fail_open) return Status(Code::kBadInput, "damaged");
       const std::lock_guard lock(control_.mutex);
       control_.opened.push_back(session);
@@ -296,7 +296,7 @@ TEST_F(ServerTest, CancellingOneOfABatchLeavesTheOthers) {
 
 TEST_F(ServerTest, V07_FullQueueIsAnsweredAtOnce) {
   ServerOptions options;
-  options.defaults.max_queue = 2;
+  options.defaults.queue.max_queue = 2;
   options.defaults.max_batch = 0;
   Start(options);
   control_.Hold(true);
@@ -477,7 +477,7 @@ TEST_F(ServerTest, DrainRefusesAndWaits) {
 TEST_F(ServerTest, ManyThreadsManyRequests) {
   ServerOptions options;
   options.defaults.instances = 2;
-  options.defaults.max_queue = 16;
+  options.defaults.queue.max_queue = 16;
   options.defaults.max_delay = std::chrono::microseconds(200);
   Start(options);
   std::vector<std::thread> clients;

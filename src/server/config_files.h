@@ -13,6 +13,9 @@ namespace tenon::server {
 /// Reads `folder`/tenon.yaml, else `folder`/config.pbtxt, over `config`; neither: nothing. kBadInput names file, line and key.
 Status ReadModelConfig(const std::string& folder, ModelConfig* config);
 
+/// A file of settings is no larger.
+inline constexpr size_t kMaxSettingsBytes = size_t{1} << 20;
+
 /// Bounds of what settings of batches may say, in either format.
 inline constexpr int64_t kMaxBatchTokens = int64_t{1} << 32;
 inline constexpr double kMaxPadding = 0.9;
@@ -25,21 +28,25 @@ Status ParseConfigJson(const std::string& text, ModelConfig* config);
 /// Parameters of built-in steps that name a file beside the settings.
 inline constexpr const char* kStepFiles[] = {"labels", "characters"};
 
-/// One model's settings as YAML over `config`:
-///   name, path, max_batch, max_batch_tokens, pad: {input_ids: 0}, max_padding: 0.1, preferred_batch: [4, 8],
-///   max_queue_delay_us, instances, threads, group, memory_limit: 512M, max_queue, priority_levels, default_priority, timeout_ms,
-///   versions: [1, 2] or latest: 2, preprocess: {...} (as --preprocess takes it)
+/// One model's settings as YAML over `config`: the keys that docs/serving.md lists.
 Status ParseModelYaml(const std::string& text, ModelConfig* config);
 
-/// A whole server: `models:` (a list of the above), `models_dir`, `memory_limit`, `control`, `host`, `http_port`, `grpc_port`,
-/// `metrics_port`.
-struct ServerFile {
-  std::vector<ModelConfig> models;
-  std::string models_dir, control, host;
-  uint64_t memory_limit = 0;
-  int http_port = -2, grpc_port = -2, metrics_port = -2;  ///< -2: not given
+/// A setting of a whole server as it stands in its file.
+struct ServerSetting {
+  std::string key;
+  std::vector<std::string> values;  ///< one, or those of a list
+  int line = 0;
 };
-Result<ServerFile> ParseServerYaml(const std::string& text, const ModelConfig& defaults);
+
+/// A whole server but for its models: `groups`, and all else as text, for whoever knows the settings there are.
+struct ServerFile {
+  std::vector<ServerSetting> settings;
+  std::vector<DeviceGroup> groups;
+};
+Result<ServerFile> ParseServerYaml(const std::string& text);
+
+/// The list `models` of a whole server: keys as in ParseModelYaml and name, path, over `defaults`.
+Result<std::vector<ModelConfig>> ParseServerModels(const std::string& text, const ModelConfig& defaults);
 
 }  // namespace tenon::server
 

@@ -12,7 +12,6 @@
 namespace tenon::server {
 namespace {
 
-constexpr size_t kMaxText = 1 << 20;
 constexpr int kMaxBatch = 4096;
 
 class Errors final : public google::protobuf::io::ErrorCollector {
@@ -39,9 +38,9 @@ Status ApplyBatching(const inference::ModelDynamicBatching& b, ModelConfig* c) {
   if (b.has_default_queue_policy()) {
     const auto& q = b.default_queue_policy();
     if (q.timeout_action() != inference::ModelQueuePolicy::REJECT) return Unsupported("timeout_action DELAY; allowed: REJECT");
-    c->default_timeout = std::chrono::microseconds(std::min<uint64_t>(q.default_timeout_microseconds(), uint64_t{1} << 50));
-    c->allow_timeout_override = q.allow_timeout_override();
-    if (q.max_queue_size() > 0) c->max_queue = q.max_queue_size();
+    c->queue.default_timeout = std::chrono::microseconds(std::min<uint64_t>(q.default_timeout_microseconds(), uint64_t{1} << 50));
+    c->queue.allow_timeout_override = q.allow_timeout_override();
+    if (q.max_queue_size() > 0) c->queue.max_queue = q.max_queue_size();
   }
   return Status::Ok();
 }
@@ -127,7 +126,7 @@ Status Apply(const inference::ModelConfig& m, ModelConfig* config) {
   config->max_batch = m.max_batch_size();
   if (m.has_dynamic_batching()) TENON_RETURN_IF_ERROR(ApplyBatching(m.dynamic_batching(), config));
   TENON_RETURN_IF_ERROR(ApplyRagged(m, config));
-  TENON_RETURN_IF_ERROR(ApplyPadding(m, config));
+  TENON_RETURN_IF_ERROR(ApplyParameters(m, config));
   TENON_RETURN_IF_ERROR(ApplyVersions(m.version_policy(), config));
   TENON_RETURN_IF_ERROR(ApplyInstances(m, config));
   for (const auto& [key, value] : m.parameters()) config->parameters[key] = value.string_value();
@@ -142,7 +141,7 @@ Status Apply(const inference::ModelConfig& m, ModelConfig* config) {
 }  // namespace
 
 Status ParsePbtxt(const std::string& text, ModelConfig* config) {
-  if (text.size() > kMaxText) return BadInput("{} bytes; settings have at most {}", text.size(), kMaxText);
+  if (text.size() > kMaxSettingsBytes) return BadInput("{} bytes; settings have at most {}", text.size(), kMaxSettingsBytes);
   inference::ModelConfig m;
   Errors errors;
   google::protobuf::TextFormat::Parser parser;
@@ -155,7 +154,7 @@ Status ParsePbtxt(const std::string& text, ModelConfig* config) {
 }
 
 Status ParseConfigJson(const std::string& text, ModelConfig* config) {
-  if (text.size() > kMaxText) return BadInput("{} bytes; settings have at most {}", text.size(), kMaxText);
+  if (text.size() > kMaxSettingsBytes) return BadInput("{} bytes; settings have at most {}", text.size(), kMaxSettingsBytes);
   inference::ModelConfig m;
   google::protobuf::util::JsonParseOptions options;
   options.ignore_unknown_fields = true;

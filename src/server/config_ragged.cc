@@ -81,11 +81,13 @@ Status ApplyRagged(const inference::ModelConfig& m, ModelConfig* config) {
   return Status::Ok();
 }
 
-Status ApplyPadding(const inference::ModelConfig& m, ModelConfig* config) {
+Status ApplyParameters(const inference::ModelConfig& m, ModelConfig* config) {
   constexpr std::string_view kPad = "pad.";
   for (const auto& [key, value] : m.parameters()) {
     double number = 0;
-    if (key == "max_batch_tokens") {
+    if (key == "precision") {
+      config->precision = value.string_value();
+    } else if (key == "max_batch_tokens") {
       TENON_RETURN_IF_ERROR(Number(key, value.string_value(), 0, kMaxBatchTokens, &number));
       config->max_batch_tokens = static_cast<int64_t>(number);
     } else if (key == "max_padding") {

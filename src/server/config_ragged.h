@@ -12,8 +12,8 @@ namespace tenon::server {
 /// kBadInput names the field, what it says and what is allowed.
 Status ApplyRagged(const inference::ModelConfig& m, ModelConfig* config);
 
-/// Parameters max_batch_tokens, max_padding and pad.INPUT.
-Status ApplyPadding(const inference::ModelConfig& m, ModelConfig* config);
+/// Parameters precision, max_batch_tokens, max_padding and pad.INPUT.
+Status ApplyParameters(const inference::ModelConfig& m, ModelConfig* config);
 
 /// Reads batch_input and batch_output of a ModelConfig in JSON again, kinds that are unknown being no matter of a newer version:
 /// what is ignored elsewhere would count as the first kind.

@@ -6,15 +6,15 @@
 #include <fstream>
 #include <functional>
 #include <map>
+#include <set>
 #include <sstream>
 
 #include "base/status.h"
+#include "device/topology.h"
 #include "server/config_files.h"
 
 namespace tenon::server {
 namespace {
-
-constexpr size_t kMaxText = 1 << 20;
 
 std::string Where(const YAML::Node& node) {
   return fmt::format("line {}", node.Mark().line + 1);
@@ -70,6 +70,13 @@ Status Values(const YAML::Node& node, const std::string& key, std::map<std::stri
   return Status::Ok();
 }
 
+Status Flag(const YAML::Node& node, const std::string& key, bool* out) {
+  const std::string text = node.IsScalar() ? node.Scalar() : "";
+  if (text != "true" && text != "false") return BadInput("{}; {}: true or false is expected", Where(node), key);
+  *out = text == "true";
+  return Status::Ok();
+}
+
 // "512M", "2GiB", "1000000".
 Status Size(const YAML::Node& node, const std::string& key, uint64_t* out) {
   const std::string text = node.IsScalar() ? node.Scalar() : "";
@@ -111,20 +118,26 @@ Status Pairs(const YAML::Node& node, const std::string& key, bool texts, std::ma
   return Status::Ok();
 }
 
-using Setters = std::map<std::string, std::function<Status(const YAML::Node&, const std::string&)>>;
+using Setter = std::function<Status(const YAML::Node&, const std::string& key)>;
+using Setters = std::map<std::string, Setter>;
 
-Status ApplyAll(const YAML::Node& node, const Setters& setters) {
+std::string Names(const Setters& setters) {
+  std::string names;
+  for (const auto& [name, setter] : setters) names += (names.empty() ? "" : ", ") + name;
+  return names;
+}
+
+// `otherwise` takes the keys that have no setter; without it they are errors.
+Status ApplyAll(const YAML::Node& node, const Setters& setters, const Setter& otherwise = nullptr) {
   if (!node.IsMap()) return BadInput("{}; settings are expected, as \"key: value\"", Where(node));
+  std::set<std::string> seen;
   for (const auto& item : node) {
-    const YAML::Node& key_node = item.first;
-    const std::string key = key_node.IsScalar() ? key_node.Scalar() : "";
-    const auto setter = setters.find(key);
-    if (setter == setters.end()) {
-      std::string allowed;
-      for (const auto& [name, f] : setters) allowed += (allowed.empty() ? "" : ", ") + name;
-      return BadInput("{}; unknown key '{}'; allowed: {}", Where(key_node), key, allowed);
-    }
-    TENON_RETURN_IF_ERROR(setter->second(item.second, key));
+    const std::string key = item.first.IsScalar() ? item.first.Scalar() : "";
+    if (!seen.insert(key).second) return BadInput("{}; '{}' stands there twice", Where(item.first), key);
+    const auto found = setters.find(key);
+    if (found == setters.end() && !otherwise)
+      return BadInput("{}; unknown key '{}'; allowed: {}", Where(item.first), key, Names(setters));
+    TENON_RETURN_IF_ERROR((found == setters.end() ? otherwise : found->second)(item.second, key));
   }
   return Status::Ok();
 }
@@ -187,15 +200,21 @@ Status ApplyModel(const YAML::Node& node, ModelConfig* c) {
        {"max_padding",
         [c](const YAML::Node& n, const std::string& key) { return Real(n, key, 0, kMaxPadding, &c->max_padding); }},
        {"max_queue_delay_us", us(&c->max_delay, 1)},
-       {"timeout_ms", us(&c->default_timeout, 1000)},
+       {"timeout_ms", us(&c->queue.default_timeout, 1000)},
        {"instances", number(&c->instances, 1, 1024)},
        {"threads", number(&c->threads, 0, 1024)},
-       {"max_queue", number(&c->max_queue, 1, kMillion)},
+       {"max_queue", number(&c->queue.max_queue, 1, kMillion)},
        {"priority_levels", number(&c->priority_levels, 0, 1000)},
        {"default_priority", number(&c->default_priority, 0, 1000)},
        {"latest", number(&c->versions_latest, 0, 1000)},
        {"versions", [c](const YAML::Node& n, const std::string& key) { return Numbers(n, key, int64_t{1} << 62, &c->versions); }},
        {"memory_limit", [c](const YAML::Node& n, const std::string& key) { return Size(n, key, &c->memory_limit); }},
+       {"precision",
+        [c](const YAML::Node& n, const std::string& key) {
+          TENON_RETURN_IF_ERROR(Text(n, key, &c->precision));
+          c->parameters[key] = c->precision;
+          return Status::Ok();
+        }},
        {"ensemble", [c](const YAML::Node& n, const std::string& key) { return ApplyEnsemble(n, key, &c->ensemble); }},
        {"outputs", [c](const YAML::Node& n, const std::string& key) { return Texts(n, key, &c->ensemble.outputs); }},
        {"preprocess", [c](const YAML::Node& n, const std::string&) {
@@ -204,8 +223,40 @@ Status ApplyModel(const YAML::Node& node, ModelConfig* c) {
         }}});
 }
 
+// "0-3,8", or a list of numbers.
+Status Cores(const YAML::Node& node, const std::string& key, std::vector<int>* out) {
+  if (node.IsSequence()) {
+    out->clear();
+    for (const YAML::Node& item : node) TENON_RETURN_IF_ERROR(Number(item, key, 0, 4095, &out->emplace_back()));
+    return Status::Ok();
+  }
+  auto cores = device::ParseCpuList(node.IsScalar() ? node.Scalar() : "");
+  if (!cores.ok() || cores->empty()) return BadInput("{}; {}: numbers of CPUs are expected, as 0-3,8", Where(node), key);
+  *out = std::move(cores).value();
+  return Status::Ok();
+}
+
+Status ApplyGroups(const YAML::Node& node, const std::string& key, std::vector<DeviceGroup>* groups) {
+  if (!node.IsSequence()) return BadInput("{}; {}: a list of groups is expected", Where(node), key);
+  for (const YAML::Node& item : node) {
+    DeviceGroup group;
+    bool shared = false;
+    TENON_RETURN_IF_ERROR(ApplyAll(
+        item, {{"name", [&](const YAML::Node& n, const std::string& k) { return Text(n, k, &group.name); }},
+               {"cores", [&](const YAML::Node& n, const std::string& k) { return Cores(n, k, &group.cores); }},
+               {"memory_limit", [&](const YAML::Node& n, const std::string& k) { return Size(n, k, &group.memory_limit); }},
+               {"shared", [&](const YAML::Node& n, const std::string& k) { return Flag(n, k, &shared); }},
+               {"weight", [&](const YAML::Node& n, const std::string& k) { return Real(n, k, 1e-3, 1e3, &group.weight); }},
+               {"quota", [&](const YAML::Node& n, const std::string& k) { return Real(n, k, 0, 4096, &group.quota); }}}));
+    if (group.name.empty() || group.cores.empty()) return BadInput("{}; a group needs a name and cores", Where(item));
+    group.exclusive = !shared && group.weight == 1 && group.quota == 0;
+    groups->push_back(std::move(group));
+  }
+  return Status::Ok();
+}
+
 Status Load(const std::string& text, YAML::Node* node) {
-  if (text.size() > kMaxText) return BadInput("{} bytes; settings have at most {}", text.size(), kMaxText);
+  if (text.size() > kMaxSettingsBytes) return BadInput("{} bytes; settings have at most {}", text.size(), kMaxSettingsBytes);
   try {
     *node = YAML::Load(text);
   } catch (const YAML::Exception& e) {
@@ -230,40 +281,42 @@ Status ParseModelYaml(const std::string& text, ModelConfig* config) {
   return node.IsNull() ? Status::Ok() : ApplyModel(node, config);
 }
 
-Result<ServerFile> ParseServerYaml(const std::string& text, const ModelConfig& defaults) {
+Result<ServerFile> ParseServerYaml(const std::string& text) {
   YAML::Node node;
   TENON_RETURN_IF_ERROR(Load(text, &node));
   ServerFile file;
   if (node.IsNull()) return file;
-  const auto string = [](std::string* out) {
-    return [out](const YAML::Node& n, const std::string& key) { return Text(n, key, out); };
+  const auto groups = [&](const YAML::Node& n, const std::string& key) { return ApplyGroups(n, key, &file.groups); };
+  const auto models = [](const YAML::Node&, const std::string&) { return Status::Ok(); };   // see ParseServerModels
+  const auto setting = [&](const YAML::Node& n, const std::string& key) {
+    ServerSetting s{key, {}, n.Mark().line + 1};
+    if (n.IsSequence()) {
+      TENON_RETURN_IF_ERROR(Texts(n, key, &s.values));
+    } else {
+      TENON_RETURN_IF_ERROR(Text(n, key, &s.values.emplace_back()));
+    }
+    file.settings.push_back(std::move(s));
+    return Status::Ok();
   };
-  const auto port = [](int* out) {
-    return [out](const YAML::Node& n, const std::string& key) { return Number(n, key, -1, 65535, out); };
-  };
-  TENON_RETURN_IF_ERROR(ApplyAll(
-      node, {{"models_dir", string(&file.models_dir)},
-             {"host", string(&file.host)},
-             {"control", string(&file.control)},
-             {"http_port", port(&file.http_port)},
-             {"grpc_port", port(&file.grpc_port)},
-             {"metrics_port", port(&file.metrics_port)},
-             {"memory_limit", [&](const YAML::Node& n, const std::string& key) { return Size(n, key, &file.memory_limit); }},
-             {"models", [&](const YAML::Node& n, const std::string& key) -> Status {
-                if (!n.IsSequence()) return BadInput("{}; {}: a list of models is expected", Where(n), key);
-                for (const YAML::Node& item : n) {
-                  ModelConfig config = defaults;
-                  TENON_RETURN_IF_ERROR(ApplyModel(item, &config));
-                  if (config.path.empty() && config.ensemble.empty()) return BadInput("{}; a model needs a path", Where(item));
-                  if (config.path.empty() && config.name.empty()) return BadInput("{}; an ensemble needs a name", Where(item));
-                  file.models.push_back(std::move(config));
-                }
-                return Status::Ok();
-              }}}));
-  if (!file.control.empty() && file.control != "none" && file.control != "poll" && file.control != "explicit") {
-    return BadInput("control: '{}'; allowed: none, poll, explicit", file.control);
-  }
+  TENON_RETURN_IF_ERROR(ApplyAll(node, {{"groups", groups}, {"models", models}}, setting));
   return file;
+}
+
+Result<std::vector<ModelConfig>> ParseServerModels(const std::string& text, const ModelConfig& defaults) {
+  YAML::Node node;
+  TENON_RETURN_IF_ERROR(Load(text, &node));
+  std::vector<ModelConfig> models;
+  const YAML::Node list = node.IsMap() ? node["models"] : YAML::Node();
+  if (!list.IsDefined() || list.IsNull()) return models;
+  if (!list.IsSequence()) return BadInput("{}; models: a list of models is expected", Where(list));
+  for (const YAML::Node& item : list) {
+    ModelConfig config = defaults;
+    TENON_RETURN_IF_ERROR(ApplyModel(item, &config));
+    if (config.path.empty() && config.ensemble.empty()) return BadInput("{}; a model needs a path", Where(item));
+    if (config.path.empty() && config.name.empty()) return BadInput("{}; an ensemble needs a name", Where(item));
+    models.push_back(std::move(config));
+  }
+  return models;
 }
 
 Status ReadModelConfig(const std::string& folder, ModelConfig* config) {

@@ -155,9 +155,9 @@ std::string ConfigJson(const ModelDescription& m) {
                                 {"priority_levels", c.priority_levels},
                                 {"default_priority_level", c.default_priority},
                                 {"default_queue_policy",
-                                 {{"default_timeout_microseconds", c.default_timeout.count()},
-                                  {"allow_timeout_override", c.allow_timeout_override},
-                                  {"max_queue_size", c.max_queue}}}};
+                                 {{"default_timeout_microseconds", c.queue.default_timeout.count()},
+                                  {"allow_timeout_override", c.queue.allow_timeout_override},
+                                  {"max_queue_size", c.queue.max_queue}}}};
   }
   if (!c.ensemble.empty()) {
     Json steps = Json::array();

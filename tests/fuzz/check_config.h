@@ -10,7 +10,7 @@ namespace tenon::fuzz {
 
 inline void Check(const ModelConfig& c) {
   const int max_batch = c.max_batch.value_or(0);
-  if (max_batch < 0 || max_batch > 4096 || c.instances < 1 || c.versions_latest < 0 || c.max_queue < 1) std::abort();
+  if (max_batch < 0 || max_batch > 4096 || c.instances < 1 || c.versions_latest < 0 || c.queue.max_queue < 1) std::abort();
   for (size_t i = 1; i < c.preferred_batch.size(); ++i) {
     if (c.preferred_batch[i] < c.preferred_batch[i - 1]) std::abort();
   }

@@ -14,8 +14,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (tenon::server::ParseModelYaml(text, &config).ok()) tenon::fuzz::Check(config);
     return 0;
   }
-  const auto server = tenon::server::ParseServerYaml(text, config);
-  if (!server.ok()) return 0;
-  for (const tenon::ModelConfig& model : server->models) tenon::fuzz::Check(model);
+  if (!tenon::server::ParseServerYaml(text).ok()) return 0;
+  const auto models = tenon::server::ParseServerModels(text, config);
+  if (!models.ok()) return 0;
+  for (const tenon::ModelConfig& model : *models) tenon::fuzz::Check(model);
   return 0;
 }

@@ -300,7 +300,7 @@ void ToMessage(const ModelDescription& model, inference::ModelConfig* message) {
     auto* batching = message->mutable_dynamic_batching();
     for (int p : c.preferred_batch) batching->add_preferred_batch_size(p);
     batching->set_max_queue_delay_microseconds(static_cast<uint64_t>(c.max_delay.count()));
-    batching->mutable_default_queue_policy()->set_max_queue_size(static_cast<uint32_t>(c.max_queue));
+    batching->mutable_default_queue_policy()->set_max_queue_size(static_cast<uint32_t>(c.queue.max_queue));
   }
   for (const auto& [key, value] : c.parameters) (*message->mutable_parameters())[key].set_string_value(value);
 }

@@ -72,8 +72,8 @@ struct HttpLimits {
   uint32_t header = 64 << 10;
   uint64_t chunks = 100000;                 ///< of a chunked body
   size_t connections = 4096;
-  std::chrono::seconds idle{120};           ///< between requests
-  std::chrono::seconds transfer{60};        ///< for a whole request, and for a whole answer
+  std::chrono::milliseconds idle{120000};   ///< between requests
+  std::chrono::milliseconds transfer{60000}; ///< for a whole request, and for a whole answer
   std::chrono::seconds handshake{10};       ///< of TLS
 };
 
