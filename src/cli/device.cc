@@ -99,6 +99,7 @@ Result<Json> ListDevices(const DeviceOptions& o, device::Utilisation* utilisatio
     for (const Json& d : list) cpus.insert(cpus.end(), d["cores"].begin(), d["cores"].end());
     return cpus;
   }());
+  const auto temperature = device::ReadTemperature();   // sensors know of packages, not of groups
   size_t at = 0;
   for (Json& d : list) {
     const std::vector<double> mine(all.begin() + static_cast<std::ptrdiff_t>(at),
@@ -106,6 +107,7 @@ Result<Json> ListDevices(const DeviceOptions& o, device::Utilisation* utilisatio
     at += d["cores"].size();
     d["name"] = d["name"] == "" ? "cpu" : "cpu:" + d["name"].get<std::string>();
     d["utilisation"] = Mean(mine);
+    d["temperature"] = temperature ? Json(*temperature) : Json();
     const uint64_t limit = d["memory"]["limit"], used = d["memory"]["used"];
     d["health"] = limit > 0 && used > limit / 5 * 4 ? "short of memory" : "OK";
   }
@@ -128,10 +130,11 @@ std::string KindOf(const Json& d) {
 
 void Show(const Context& context, const Json& document) {
   std::vector<std::vector<std::string>> rows = {
-      {"device", "health", "cores", "util %", "memory used", "limit", "kind", "models"}};
+      {"device", "health", "cores", "util %", "temp C", "memory used", "limit", "kind", "models"}};
   for (const Json& d : document["devices"]) {
     const uint64_t limit = d["memory"]["limit"];
     rows.push_back({d["name"], d["health"], CoresText(d["cores"]), fmt::format("{:.0f}", d["utilisation"].get<double>() * 100),
+                    d["temperature"].is_null() ? "-" : fmt::format("{:.0f}", d["temperature"].get<double>()),
                     Bytes(d["memory"]["used"]), limit == 0 ? "none" : Bytes(limit), KindOf(d),
                     fmt::format("{}", fmt::join(d["models"].get<std::vector<std::string>>(), ", "))});
   }

@@ -1,10 +1,12 @@
 #include "device/topology.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <map>
 #include <set>
 #include <sstream>
@@ -132,6 +134,42 @@ Topology ReadTopology(const std::string& root) {
   t.memory_used = t.memory_total > available ? t.memory_total - available : 0;
   CgroupMemory(root, &t);
   return t;
+}
+
+namespace {
+
+// Drivers of sensors in CPUs, under /sys/class/hwmon; and types of zones, under /sys/class/thermal, where there is no driver.
+constexpr std::array<std::string_view, 4> kSensorDrivers = {"coretemp", "k10temp", "zenpower", "cpu_thermal"};
+constexpr std::array<std::string_view, 4> kZoneTypes = {"x86_pkg_temp", "cpu-thermal", "cpu_thermal", "soc-thermal"};
+
+// In thousandths of a degree; what no CPU can have is no reading.
+void Consider(const std::string& path, std::optional<double>* hottest) {
+  const double degrees = ReadInt(path, std::numeric_limits<int>::min()) / 1000.0;
+  if (degrees > -60 && degrees < 150 && (!*hottest || degrees > **hottest)) *hottest = degrees;
+}
+
+template <size_t N>
+bool Holds(const std::array<std::string_view, N>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+}  // namespace
+
+std::optional<double> ReadTemperature(const std::string& root) {
+  std::optional<double> hottest;
+  std::error_code error;
+  for (const auto& sensor : fs::directory_iterator(root + "/sys/class/hwmon", error)) {
+    if (!Holds(kSensorDrivers, ReadLine(sensor.path().string() + "/name"))) continue;
+    for (const auto& file : fs::directory_iterator(sensor.path(), error)) {
+      const std::string name = file.path().filename().string();
+      if (name.starts_with("temp") && name.ends_with("_input")) Consider(file.path().string(), &hottest);
+    }
+  }
+  for (const auto& zone : fs::directory_iterator(root + "/sys/class/thermal", error)) {
+    if (!hottest && Holds(kZoneTypes, ReadLine(zone.path().string() + "/type")))
+      Consider(zone.path().string() + "/temp", &hottest);
+  }
+  return hottest;
 }
 
 namespace {

@@ -3,6 +3,7 @@
 #define TENON_DEVICE_TOPOLOGY_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,9 @@ struct Topology {
 
 /// `root` is put before /sys and /proc, so that tests can point at a fake tree.
 Topology ReadTopology(const std::string& root = "");
+
+/// Degrees Celsius of the CPUs' hottest sensor; nothing where the machine shows none, as most virtual ones.
+std::optional<double> ReadTemperature(const std::string& root = "");
 
 /// "0-3,8" -> 0 1 2 3 8. kUsage: no such list.
 Result<std::vector<int>> ParseCpuList(const std::string& text);

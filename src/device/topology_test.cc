@@ -62,6 +62,26 @@ TEST_F(TopologyTest, MemoryOfTheTightestCgroup) {
   EXPECT_EQ(t.memory_used, 1000U);
 }
 
+TEST_F(TopologyTest, TemperatureOfTheHottestSensorOfACpu) {
+  EXPECT_EQ(ReadTemperature(root_.string()), std::nullopt);
+  Put("sys/class/hwmon/hwmon0/name", "nvme\n");
+  Put("sys/class/hwmon/hwmon0/temp1_input", "90000\n");
+  EXPECT_EQ(ReadTemperature(root_.string()), std::nullopt);   // a disk
+  Put("sys/class/thermal/thermal_zone0/type", "acpitz\n");
+  Put("sys/class/thermal/thermal_zone0/temp", "80000\n");
+  Put("sys/class/thermal/thermal_zone1/type", "x86_pkg_temp\n");
+  Put("sys/class/thermal/thermal_zone1/temp", "41000\n");
+  EXPECT_EQ(ReadTemperature(root_.string()), 41);
+  Put("sys/class/hwmon/hwmon1/name", "coretemp\n");
+  Put("sys/class/hwmon/hwmon1/temp1_input", "45000\n");
+  Put("sys/class/hwmon/hwmon1/temp2_input", "61500\n");
+  Put("sys/class/hwmon/hwmon1/temp2_crit", "100000\n");
+  for (const char* broken : {"", "hot", "-274000", "99999999", "9999999999999999999999"}) {
+    Put("sys/class/hwmon/hwmon1/temp3_input", broken);
+    EXPECT_EQ(ReadTemperature(root_.string()), 61.5) << broken;
+  }
+}
+
 TEST_F(TopologyTest, Layouts) {
   const std::vector<Core> four = {{0, 0, 0, 0}, {5, 0, 0, 1}, {7, 0, 0, 2}, {9, 0, 0, 3}};
   EXPECT_EQ(*SplitCores(four, "1/4+3/4"), (std::vector<Part>{{{0}, 1}, {{5, 7, 9}, 1}}));
