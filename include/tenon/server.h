@@ -119,7 +119,24 @@ struct BatchOutput {
 struct QueueLimits {
   size_t max_queue = 256;  ///< more are refused at once
   std::chrono::microseconds default_timeout{0};  ///< from arrival to the end of the run; 0: none
-  bool allow_timeout_override = true;
+  bool allow_timeout_override = true;  ///< a request may ask for less
+  bool delay_late = false;  ///< one whose time is over waits behind the others of its priority, instead of being refused
+};
+
+/// An input of a run before a model is offered.
+struct WarmUpInput {
+  enum class Data { kZeros, kRandom, kFile };
+  DType dtype = DType::kUndefined;
+  std::vector<int64_t> dims;  ///< of a row, where requests join
+  Data data = Data::kZeros;
+  std::string file;  ///< of kFile: the elements of a row as they lie in memory; before each string its length, 4 bytes
+};
+
+struct WarmUpRun {
+  std::string name;
+  int rows = 1;  ///< all alike
+  int count = 1;
+  std::map<std::string, WarmUpInput> inputs;
 };
 
 /// How one model is served. What is not set follows from the model.
@@ -142,13 +159,18 @@ struct ModelConfig {
   int threads = 0;  ///< of one instance; 0: the cores of the group divided by `instances`
   std::string group;  ///< device or resource group; empty: all that the process may use
   uint64_t memory_limit = 0;  ///< bytes of all instances together; 0: what the group has
-  QueueLimits queue;
+  QueueLimits queue;  ///< of all requests but those of `priority_queues`
   uint32_t priority_levels = 0;  ///< 0: all alike
-  uint32_t default_priority = 0;
+  uint32_t default_priority = 0;  ///< 0: the last
+  std::map<uint32_t, QueueLimits> priority_queues;  ///< of priorities that have limits of their own
+  bool preserve_ordering = false;  ///< requests are answered in the order in which they came
+  std::vector<WarmUpRun>
+      warm_up;  ///< runs of each instance before the model is offered, beside those that follow from its shapes
   int versions_latest = 1;  ///< how many of the newest versions are served; 0: all, or those of `versions`
   std::vector<int64_t> versions;
   std::string precision;  ///< as CompileOptions has it, for whoever opens the model; empty: theirs to say
   std::map<std::string, std::string> parameters;  ///< kept for clients that ask
+  std::vector<std::string> ignored;  ///< settings that mean nothing here; kept to be told
   Ensemble ensemble;  ///< instead of a model's file; `instances` requests at a time, 1: twice the cores
 };
 

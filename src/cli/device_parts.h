@@ -10,8 +10,8 @@
 
 namespace tenon::cli {
 
-/// Groups part0, part1, ... as `layout` (device::SplitCores) cuts those of `cpus` that this machine has: exclusive where parts are
-/// whole cores, else of all cores by weight and quota.
+/// Groups part0, part1, ... as `layout` (device::SplitCores) cuts those of `cpus` that this machine has: exclusive where parts
+/// are whole cores, else of all cores by weight and quota.
 Result<std::vector<DeviceGroup>> PartsOf(const std::vector<int>& cpus, const std::string& layout);
 
 }  // namespace tenon::cli

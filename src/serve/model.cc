@@ -96,6 +96,9 @@ Status Model::OpenInstance(Instance& instance, const ModelOpener& open) {
     if (instances_.size() == 1) status = SettleBatching();
     if (status.ok() && !IsEnsemble())
       status = WarmUp(*instance.session, layout_.requests(), layout_.joins() ? config_ : ModelConfig{});
+    for (const WarmUpRun& run : config_.warm_up) {
+      if (status.ok()) status = WarmUp(*instance.session, layout_, *config_.max_batch > 0, run);
+    }
   } else {
     status = session.status();
   }
@@ -120,13 +123,19 @@ Status Model::SettleBatching() {
   if (layout_.joins()) policy.preferred = config_.preferred_batch;
   policy.max_delay = config_.max_delay;
   policy.max_queue = config_.queue.max_queue;
+  for (const auto& [priority, limits] : config_.priority_queues) policy.own_queues[priority] = limits.max_queue;
   const std::lock_guard lock(mutex_);
   queue_ = std::make_unique<BatchQueue>(policy);
   return Status::Ok();
 }
 
 std::string Model::Remark() const {
-  return precision_ == "f32" ? "" : "computes in " + precision_;
+  std::string remark = precision_ == "f32" ? "" : "computes in " + precision_;
+  for (const std::string& setting : config_.ignored) {
+    remark += remark.empty() ? "" : "; ";
+    remark += fmt::format("{} has no effect here", setting);
+  }
+  return remark;
 }
 
 void Model::Charge(Instance& instance) {
@@ -146,25 +155,25 @@ InferResponse Model::Refusal(const Item& item, Outcome outcome, std::string mess
 }
 
 void Model::Answer(const ItemPtr& item, InferResponse response) {
-  metrics_->Finish(response.outcome, Nanoseconds(Now() - item->arrival), response.times, item->fit.rows, item->fit.tokens);
-  auto done = std::move(item->done);
-  item->request.inputs.clear();
+  if (!item->place) return Send(*item, std::move(response));
+  order_.Put(*item->place, [this, item, response = std::move(response)]() mutable { Send(*item, std::move(response)); });
+}
+
+void Model::Send(Item& item, InferResponse response) {
+  metrics_->Finish(response.outcome, Nanoseconds(Now() - item.arrival), response.times, item.fit.rows, item.fit.tokens);
+  auto done = std::move(item.done);
+  item.request.inputs.clear();
   done(std::move(response));
 }
 
 ItemPtr Model::Submit(InferRequest request, std::function<void(InferResponse)> done, TimePoint arrival) {
   auto item = std::make_shared<Item>();
   item->arrival = arrival;
-  const auto configured = std::chrono::microseconds(config_.queue.default_timeout);
-  const auto timeout = request.timeout.count() > 0 && config_.queue.allow_timeout_override ? request.timeout : configured;
-  if (timeout.count() > 0) item->deadline = arrival + timeout;
-  item->priority = request.priority == 0 ? config_.default_priority : request.priority;
-  if (config_.priority_levels == 0) item->priority = 0;
-  item->priority = std::min(item->priority, config_.priority_levels);
-  Status status = signature().Check(request.inputs);
-  if (status.ok()) status = signature().CheckOutputs(request.outputs);
-  if (status.ok()) status = SettleFit(request.inputs, &item->fit);
   item->request = std::move(request);
+  SettleSchedule(item.get());
+  Status status = signature().Check(item->request.inputs);
+  if (status.ok()) status = signature().CheckOutputs(item->request.outputs);
+  if (status.ok()) status = SettleFit(item->request.inputs, &item->fit);
   item->done = std::move(done);
   if (!status.ok()) {
     Answer(item, Refusal(*item, OutcomeOf(status, false), fmt::format("model '{}'; {}", config_.name, status.message())));
@@ -178,6 +187,22 @@ ItemPtr Model::Submit(InferRequest request, std::function<void(InferResponse)> d
   }
   Answer(item, Overload(*item, wait, std::move(refusal)));
   return nullptr;
+}
+
+const QueueLimits& Model::LimitsOf(uint32_t priority) const {
+  const auto own = config_.priority_queues.find(priority);
+  return own == config_.priority_queues.end() ? config_.queue : own->second;
+}
+
+// A request may ask for less time than its priority gives, not for more.
+void Model::SettleSchedule(Item* item) const {
+  const uint32_t last = config_.priority_levels;
+  const uint32_t asked = item->request.priority == 0 ? config_.default_priority : item->request.priority;
+  item->priority = asked == 0 ? last : std::min(asked, last);
+  const QueueLimits& limits = LimitsOf(item->priority);
+  std::chrono::microseconds timeout = limits.default_timeout, less = item->request.timeout;
+  if (limits.allow_timeout_override && less.count() > 0 && (timeout.count() == 0 || less < timeout)) timeout = less;
+  if (timeout.count() > 0) (limits.delay_late ? item->due : item->deadline) = item->arrival + timeout;
 }
 
 Status Model::SettleFit(const std::vector<HostTensor>& inputs, Fit* fit) const {
@@ -202,8 +227,12 @@ std::string Model::Enqueue(const ItemPtr& item, Duration* wait) {
   const Duration left = item->deadline == TimePoint::max() ? Duration::max() : item->deadline - item->arrival;
   if (estimate.wait > Duration::zero() && estimate.run <= left && estimate.wait + estimate.run > left)
     return fmt::format("{} requests are ahead; this one could not be answered in its time", others);
-  if (queue_->Push(item, others)) return "";
-  return fmt::format("its queue is full; it holds {} requests", config_.queue.max_queue);
+  const size_t capacity = queue_->Capacity(item->priority);
+  if (config_.preserve_ordering && order_.waiting() >= capacity)
+    return fmt::format("{} answers wait for one before them", capacity);
+  if (!queue_->Push(item, others)) return fmt::format("its queue is full; it holds {} requests", capacity);
+  if (config_.preserve_ordering) item->place = order_.Take();
+  return "";
 }
 
 InferResponse Model::Overload(const Item& item, Duration wait, std::string why) const {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "hw/thread_groups.h"
+#include "serve/answer_order.h"
 #include "serve/core_gate.h"
 #include "serve/layout.h"
 #include "serve/metrics.h"
@@ -95,6 +96,9 @@ class Model {
   std::vector<InferResponse> PartOutputs(const Batch& batch, const std::vector<HostTensor>& outputs) const;
   void Fail(const Instance& instance, const Batch& batch, const Status& status, InferTimes times, TimePoint taken);
   void Answer(const ItemPtr& item, InferResponse response);
+  void Send(Item& item, InferResponse response);
+  const QueueLimits& LimitsOf(uint32_t priority) const;
+  void SettleSchedule(Item* item) const;
   Status SettleFit(const std::vector<HostTensor>& inputs, Fit* fit) const;
   InferResponse Refusal(const Item& item, Outcome outcome, std::string message) const;
   /// Empty: `item` was queued. Else why it is refused.
@@ -113,6 +117,7 @@ class Model {
   std::map<std::string, std::string> metadata_;
   std::string precision_;
   std::vector<std::unique_ptr<Instance>> instances_;
+  AnswerOrder order_;
   std::atomic<uint64_t> memory_{0};
   std::atomic<bool> throttled_{false};
 

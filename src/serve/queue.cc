@@ -22,11 +22,26 @@ bool BatchQueue::Push(ItemPtr item, size_t others) {
   }
   last_arrival_ = item->arrival;
   overlap_ = (1 - kNew) * overlap_ + (others > 0 ? kNew : 0);
-  if (size_ >= policy_.max_queue) return false;
+  if (Beside(item->priority) >= Capacity(item->priority)) return false;
   waiting_[item->priority] += Share(*item);
   levels_[item->priority].push_back(std::move(item));
   ++size_;
   return true;
+}
+
+size_t BatchQueue::Capacity(uint32_t priority) const {
+  const auto own = policy_.own_queues.find(priority);
+  return own == policy_.own_queues.end() ? policy_.max_queue : own->second;
+}
+
+// Requests that are counted together with those of `priority`.
+size_t BatchQueue::Beside(uint32_t priority) const {
+  const bool own = policy_.own_queues.count(priority) > 0;
+  size_t sum = 0;
+  for (const auto& [level, queue] : levels_) {
+    if (own ? level == priority : policy_.own_queues.count(level) == 0) sum += queue.size();
+  }
+  return sum;
 }
 
 void RunSize::Add(const Fit& fit) {
@@ -104,13 +119,17 @@ BatchQueue::Decision BatchQueue::Take(TimePoint now) {
   std::vector<ItemPtr> items;
   RunSize run;
   const auto closed = [&] { return !items.empty() && (IsFull(run) || items[0]->fit.key.empty()); };
-  for (const auto& [level, queue] : levels_) {
+  const auto choose = [&](const std::deque<ItemPtr>& queue, bool late) {
     for (const ItemPtr& item : queue) {
-      if (closed()) break;
-      if (!items.empty() && !MayJoin(*item, *items[0], run)) continue;
+      if (closed()) return;
+      if ((item->due <= now) != late || (!items.empty() && !MayJoin(*item, *items[0], run))) continue;
       items.push_back(item);
       run.Add(item->fit);
     }
+  };
+  for (const auto& [level, queue] : levels_) {
+    choose(queue, false);
+    choose(queue, true);
   }
   if (items.empty()) return decision;
   TimePoint oldest = items[0]->arrival;

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,12 +44,14 @@ struct Item {
   InferRequest request;
   std::function<void(InferResponse)> done;
   TimePoint arrival{};
-  TimePoint deadline = TimePoint::max();
+  TimePoint deadline = TimePoint::max();   ///< refused from then on
+  TimePoint due = TimePoint::max();        ///< from then on behind the others of its priority
   uint32_t priority = 0;
   Fit fit;
   enum class State { kQueued, kRunning, kDone } state = State::kQueued;
   bool cancelled = false;
   Batch* batch = nullptr;          ///< while running
+  std::optional<uint64_t> place;   ///< among the answers; without one it is answered when it is ready
 };
 using ItemPtr = std::shared_ptr<Item>;
 
@@ -73,7 +76,8 @@ struct QueuePolicy {
   double max_padding = 0;          ///< largest share of them that no request has
   std::vector<int> preferred;      ///< ascending
   Duration max_delay{0};
-  size_t max_queue = 256;
+  size_t max_queue = 256;                  ///< requests of all priorities but those of `own_queues`
+  std::map<uint32_t, size_t> own_queues;   ///< the same of priorities that are counted by themselves
 };
 
 class BatchQueue {
@@ -82,6 +86,8 @@ class BatchQueue {
 
   /// False: the queue is full. `others`: requests of this model that were in flight when this one arrived.
   bool Push(ItemPtr item, size_t others);
+  /// Requests of this priority that may wait, with those that are counted together with it.
+  size_t Capacity(uint32_t priority) const;
 
   struct Decision {
     std::vector<ItemPtr> items;                ///< to run now
@@ -121,6 +127,7 @@ class BatchQueue {
   double ServiceSeconds(int64_t rows) const;
   double RunSeconds(int64_t rows) const;
   void Forget(const Item& item);
+  size_t Beside(uint32_t priority) const;
   int64_t Share(const Item& item) const;
 
   QueuePolicy policy_;

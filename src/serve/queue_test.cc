@@ -48,6 +48,38 @@ TEST_F(QueueTest, WaitingRequestsRunTogetherUpToTheLargestBatch) {
   EXPECT_EQ(q.Take(now_).wait_until, TimePoint::max());
 }
 
+// timeout_action DELAY: late requests go behind those of their priority that are in time, and before lower priorities.
+TEST_F(QueueTest, LateRequestsWaitBehindTheOthersOfTheirPriority) {
+  BatchQueue q({.max_rows = 1});
+  const auto push = [&](uint32_t priority, milliseconds due) {
+    auto item = Item_(1, "k", priority);
+    item->due = now_ + due;
+    EXPECT_TRUE(q.Push(item, 1));
+    return item;
+  };
+  const auto low = push(2, milliseconds(100)), late = push(1, milliseconds(5)), in_time = push(1, milliseconds(100));
+  EXPECT_EQ(q.Take(now_ + milliseconds(4)).items[0], late);   // not late yet
+  EXPECT_TRUE(q.Push(late, 1));
+  EXPECT_EQ(q.Take(now_ + milliseconds(5)).items[0], in_time);
+  EXPECT_EQ(q.Take(now_ + milliseconds(5)).items[0], late);
+  EXPECT_TRUE(q.TakeExpired(now_ + milliseconds(1000)).empty());   // nobody is refused
+  EXPECT_EQ(q.Take(now_ + milliseconds(5)).items[0], low);
+}
+
+TEST_F(QueueTest, APriorityWithALimitOfItsOwnIsCountedByItself) {
+  BatchQueue q({.max_rows = 1, .max_queue = 2, .own_queues = {{1, 1}}});
+  EXPECT_TRUE(q.Push(Item_(1, "k", 1), 0));
+  EXPECT_FALSE(q.Push(Item_(1, "k", 1), 0));
+  EXPECT_TRUE(q.Push(Item_(1, "k", 2), 0));
+  EXPECT_TRUE(q.Push(Item_(1, "k", 3), 0));
+  EXPECT_FALSE(q.Push(Item_(1, "k", 2), 0));
+  EXPECT_EQ(q.Capacity(1), 1U);
+  EXPECT_EQ(q.Capacity(3), 2U);
+  ASSERT_EQ(q.Take(now_).items[0]->priority, 1U);
+  EXPECT_FALSE(q.Push(Item_(1, "k", 3), 0));
+  EXPECT_TRUE(q.Push(Item_(1, "k", 1), 0));
+}
+
 TEST_F(QueueTest, OtherShapesStayAndKeepTheirPlace) {
   BatchQueue q({.max_rows = 8});
   for (const char* key : {"a", "b", "a", "b"}) q.Push(Item_(1, key), 1);

@@ -25,6 +25,9 @@ Status ParsePbtxt(const std::string& text, ModelConfig* config);
 /// The same settings as JSON.
 Status ParseConfigJson(const std::string& text, ModelConfig* config);
 
+/// Where a model's files of warm-up data lie, below its folder.
+inline constexpr const char* kWarmUpFolder = "warmup";
+
 /// Parameters of built-in steps that name a file beside the settings.
 inline constexpr const char* kStepFiles[] = {"labels", "characters"};
 

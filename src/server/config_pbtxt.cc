@@ -6,7 +6,9 @@
 #include "base/status.h"
 #include "kserve.pb.h"
 #include "serve/steps/step.h"
+#include "server/config_fields.h"
 #include "server/config_files.h"
+#include "server/config_queue.h"
 #include "server/config_ragged.h"
 
 namespace tenon::server {
@@ -14,36 +16,25 @@ namespace {
 
 constexpr int kMaxBatch = 4096;
 
+// Of messages that nobody here reads all fields are unknown; of others that is an error.
+bool MeansUnread(const std::string& message) {
+  constexpr std::string_view kBefore = "Message type \"";
+  if (!message.starts_with(kBefore)) return false;
+  const std::string name = message.substr(kBefore.size(), message.find('"', kBefore.size()) - kBefore.size());
+  const auto* type = google::protobuf::DescriptorPool::generated_pool()->FindMessageTypeByName(name);
+  return type != nullptr && IsUnread(*type);
+}
+
 class Errors final : public google::protobuf::io::ErrorCollector {
  public:
   void AddError(int line, int column, const std::string& message) override {
     if (first.empty()) first = fmt::format("line {}, column {}; {}", line + 1, column + 1, message);
   }
+  void AddWarning(int line, int column, const std::string& message) override {
+    if (!MeansUnread(message)) AddError(line, column, message);
+  }
   std::string first;
 };
-
-Status ApplyBatching(const inference::ModelDynamicBatching& b, ModelConfig* c) {
-  c->preferred_batch.assign(b.preferred_batch_size().begin(), b.preferred_batch_size().end());
-  std::sort(c->preferred_batch.begin(), c->preferred_batch.end());
-  if (!c->preferred_batch.empty() && (c->preferred_batch[0] < 1 || c->preferred_batch.back() > c->max_batch.value_or(0))) {
-    return BadInput("preferred_batch_size; allowed: 1..max_batch_size, which is {}", c->max_batch.value_or(0));
-  }
-  constexpr uint64_t kLongest = 60000000;
-  if (b.max_queue_delay_microseconds() > kLongest) {
-    return BadInput("max_queue_delay_microseconds is {}; at most {} are allowed", b.max_queue_delay_microseconds(), kLongest);
-  }
-  c->max_delay = std::chrono::microseconds(b.max_queue_delay_microseconds());
-  c->priority_levels = static_cast<uint32_t>(std::min<uint64_t>(b.priority_levels(), 1000));
-  c->default_priority = static_cast<uint32_t>(std::min<uint64_t>(b.default_priority_level(), 1000));
-  if (b.has_default_queue_policy()) {
-    const auto& q = b.default_queue_policy();
-    if (q.timeout_action() != inference::ModelQueuePolicy::REJECT) return Unsupported("timeout_action DELAY; allowed: REJECT");
-    c->queue.default_timeout = std::chrono::microseconds(std::min<uint64_t>(q.default_timeout_microseconds(), uint64_t{1} << 50));
-    c->queue.allow_timeout_override = q.allow_timeout_override();
-    if (q.max_queue_size() > 0) c->queue.max_queue = q.max_queue_size();
-  }
-  return Status::Ok();
-}
 
 Status ApplyVersions(const inference::ModelVersionPolicy& p, ModelConfig* c) {
   if (p.has_all()) c->versions_latest = 0;
@@ -119,12 +110,17 @@ Status ApplyStep(const inference::ModelConfig& m, ModelConfig* c) {
 }
 
 Status Apply(const inference::ModelConfig& m, ModelConfig* config) {
+  TENON_ASSIGN_OR_RETURN(config->ignored, FieldsWithoutEffect(m));
+  const std::string& file = m.default_model_filename();
+  if (!file.empty() && file != "model.onnx" && file != "model.tenon")
+    return Unsupported("default_model_filename is '{}'; allowed: model.onnx, model.tenon", file);
   if (!m.name().empty()) config->name = m.name();
   if (m.max_batch_size() < 0 || m.max_batch_size() > kMaxBatch) {
     return BadInput("max_batch_size is {}; allowed: 0..{}", m.max_batch_size(), kMaxBatch);
   }
   config->max_batch = m.max_batch_size();
   if (m.has_dynamic_batching()) TENON_RETURN_IF_ERROR(ApplyBatching(m.dynamic_batching(), config));
+  TENON_RETURN_IF_ERROR(ApplyWarmUp(m, config));
   TENON_RETURN_IF_ERROR(ApplyRagged(m, config));
   TENON_RETURN_IF_ERROR(ApplyParameters(m, config));
   TENON_RETURN_IF_ERROR(ApplyVersions(m.version_policy(), config));
@@ -146,9 +142,9 @@ Status ParsePbtxt(const std::string& text, ModelConfig* config) {
   Errors errors;
   google::protobuf::TextFormat::Parser parser;
   parser.RecordErrorsTo(&errors);
-  parser.AllowUnknownField(true);   // of Triton's many fields those for other back ends mean nothing here
+  parser.AllowUnknownField(true);   // then they are warnings
   parser.SetRecursionLimit(32);
-  if (!parser.ParseFromString(text, &m))
+  if (!parser.ParseFromString(text, &m) || !errors.first.empty())
     return BadInput("{}", errors.first.empty() ? "no valid text of a ModelConfig" : errors.first);
   return Apply(m, config);
 }
@@ -160,7 +156,7 @@ Status ParseConfigJson(const std::string& text, ModelConfig* config) {
   options.ignore_unknown_fields = true;
   const auto parsed = google::protobuf::util::JsonStringToMessage(text, &m, options);
   if (!parsed.ok()) return BadInput("{}", parsed.message().as_string());
-  TENON_RETURN_IF_ERROR(CheckKindsOfJson(text));
+  TENON_RETURN_IF_ERROR(CheckJsonFields(text));
   return Apply(m, config);
 }
 

@@ -1,13 +1,10 @@
 #include "server/config_ragged.h"
 
-#include <google/protobuf/util/json_util.h>
-
 #include <charconv>
-#include <nlohmann/json.hpp>
 
 #include "base/status.h"
+#include "server/config_fields.h"
 #include "server/config_files.h"
-#include "server/datatype.h"
 #include "server/model_json.h"
 
 namespace tenon::server {
@@ -37,12 +34,9 @@ Status ApplyBatchInput(const inference::BatchInput& m, ModelConfig* config) {
   input.kind = static_cast<BatchInput::Kind>(m.kind());
   input.targets.assign(m.target_name().begin(), m.target_name().end());
   TENON_ASSIGN_OR_RETURN(input.source, SourceOf(m, "batch_input"));
-  const std::string type = inference::DataType_IsValid(m.data_type()) ? inference::DataType_Name(m.data_type()) : "";
-  for (DType allowed : {DType::kI32, DType::kI64, DType::kF32}) {
-    if (type == ConfigType(allowed)) input.dtype = allowed;
-  }
-  if (input.dtype == DType::kUndefined)
-    return BadInput("batch_input; data_type is {}; allowed: TYPE_INT32, TYPE_INT64, TYPE_FP32", type);
+  input.dtype = DTypeOf(m.data_type());
+  if (input.dtype != DType::kI32 && input.dtype != DType::kI64 && input.dtype != DType::kF32)
+    return BadInput("batch_input; data_type is {}; allowed: TYPE_INT32, TYPE_INT64, TYPE_FP32", ConfigType(input.dtype));
   config->batch_inputs.push_back(std::move(input));
   return Status::Ok();
 }
@@ -100,32 +94,6 @@ Status ApplyParameters(const inference::ModelConfig& m, ModelConfig* config) {
   return Status::Ok();
 }
 
-Status CheckKindsOfJson(const std::string& text) {
-  const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-  const auto check = [&](const char* field, google::protobuf::Message* message) {
-    const auto list = json.is_object() ? json.find(field) : json.end();
-    if (list == json.end() || !list->is_array()) return Status::Ok();
-    for (const auto& element : *list) {
-      const auto parsed = google::protobuf::util::JsonStringToMessage(element.dump(), message);
-      if (!parsed.ok()) return BadInput("{}; {}", field, parsed.message().as_string());
-    }
-    return Status::Ok();
-  };
-  for (const char* field : {"batch_input", "batchInput"}) {
-    inference::BatchInput input;
-    TENON_RETURN_IF_ERROR(check(field, &input));
-  }
-  for (const char* field : {"batch_output", "batchOutput"}) {
-    inference::BatchOutput output;
-    TENON_RETURN_IF_ERROR(check(field, &output));
-  }
-  return Status::Ok();
-}
-
-std::string KindName(BatchInput::Kind kind) {
-  return inference::BatchInput::Kind_Name(static_cast<inference::BatchInput::Kind>(kind));
-}
-
 void RaggedToMessage(const ModelConfig& config, inference::ModelConfig* message) {
   for (auto& input : *message->mutable_input()) {
     for (const RaggedInput& ragged : config.ragged_inputs) {
@@ -136,9 +104,7 @@ void RaggedToMessage(const ModelConfig& config, inference::ModelConfig* message)
     auto* out = message->add_batch_input();
     out->set_kind(static_cast<inference::BatchInput::Kind>(input.kind));
     for (const std::string& target : input.targets) out->add_target_name(target);
-    inference::DataType type = inference::TYPE_INVALID;
-    (void)inference::DataType_Parse(ConfigType(input.dtype), &type);
-    out->set_data_type(type);
+    out->set_data_type(ConfigTypeOf(input.dtype));
     out->add_source_input(input.source);
   }
   for (const BatchOutput& output : config.batch_outputs) {

@@ -2,8 +2,6 @@
 #ifndef TENON_SERVER_CONFIG_RAGGED_H_
 #define TENON_SERVER_CONFIG_RAGGED_H_
 
-#include <string>
-
 #include "kserve.pb.h"
 #include "tenon/server.h"
 
@@ -14,13 +12,6 @@ Status ApplyRagged(const inference::ModelConfig& m, ModelConfig* config);
 
 /// Parameters precision, max_batch_tokens, max_padding and pad.INPUT.
 Status ApplyParameters(const inference::ModelConfig& m, ModelConfig* config);
-
-/// Reads batch_input and batch_output of a ModelConfig in JSON again, kinds that are unknown being no matter of a newer version:
-/// what is ignored elsewhere would count as the first kind.
-Status CheckKindsOfJson(const std::string& text);
-
-/// The name that config.pbtxt has for it.
-std::string KindName(BatchInput::Kind kind);
 
 /// What of `config` is ragged, into a message that has its inputs.
 void RaggedToMessage(const ModelConfig& config, inference::ModelConfig* message);

@@ -335,6 +335,11 @@ Status ReadModelConfig(const std::string& folder, ModelConfig* config) {
     }
     config->name = own_name;
     config->path = own_path;
+    for (WarmUpRun& run : config->warm_up) {
+      for (auto& [input, data] : run.inputs) {
+        if (!data.file.empty()) data.file = fmt::format("{}/{}/{}", folder, kWarmUpFolder, data.file);
+      }
+    }
     // Files of steps lie beside the settings.
     for (EnsemblePart& part : config->ensemble.parts) {
       for (const char* file : kStepFiles) {

@@ -19,11 +19,6 @@ std::optional<DType> DatatypeFromName(std::string_view name);
 /// Elements of `shape`; kUsage names `what` when an extent is negative or the product is out of range.
 Result<int64_t> ElementsOf(const std::vector<int64_t>& shape, const std::string& what);
 
-/// BYTES on the wire: each element a 32-bit little-endian length and that many bytes.
-std::string PackStrings(const std::vector<std::string>& strings);
-/// kUsage names `what` when the lengths do not give exactly `count` elements.
-Result<std::vector<std::string>> UnpackStrings(std::string_view bytes, int64_t count, const std::string& what);
-
 }  // namespace tenon::server
 
 #endif  // TENON_SERVER_DATATYPE_H_

@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/version.h"
-#include "server/config_ragged.h"
 #include "server/datatype.h"
 
 namespace tenon::server {
@@ -21,33 +20,6 @@ Json Tensors(const std::vector<TensorInfo>& infos) {
   for (const TensorInfo& i : infos)
     list.push_back({{"name", i.name}, {"datatype", DatatypeName(i.dtype)}, {"shape", WireShape(i)}});
   return list;
-}
-
-Json ConfigTensors(const ModelDescription& m, const std::vector<TensorInfo>& infos) {
-  Json list = Json::array();
-  for (const TensorInfo& i : infos) {
-    list.push_back({{"name", i.name}, {"data_type", ConfigType(i.dtype)}, {"dims", WireDims(i, m.config)}});
-  }
-  return list;
-}
-
-void AddRagged(const ModelConfig& c, Json* config) {
-  for (const RaggedInput& ragged : c.ragged_inputs) {
-    for (Json& input : (*config)["input"]) {
-      if (input["name"] == ragged.name) input["allow_ragged_batch"] = true;
-    }
-  }
-  for (const BatchInput& input : c.batch_inputs) {
-    (*config)["batch_input"].push_back({{"kind", KindName(input.kind)},
-                                        {"target_name", input.targets},
-                                        {"data_type", ConfigType(input.dtype)},
-                                        {"source_input", Json::array({input.source})}});
-  }
-  for (const BatchOutput& output : c.batch_outputs) {
-    (*config)["batch_output"].push_back({{"target_name", output.targets},
-                                         {"kind", "BATCH_SCATTER_WITH_INPUT_SHAPE"},
-                                         {"source_input", Json::array({output.source})}});
-  }
 }
 
 Json Sum(const DurationSum& d) {
@@ -133,42 +105,6 @@ std::string MetadataJson(const ModelDescription& m) {
                {"platform", PlatformOf(m.config)},
                {"inputs", Tensors(m.inputs)},
                {"outputs", Tensors(m.outputs)}});
-}
-
-std::string ConfigJson(const ModelDescription& m) {
-  const ModelConfig& c = m.config;
-  Json json = {{"name", m.name},
-               {"platform", PlatformOf(c)},
-               {"backend", c.ensemble.empty() ? kPlatform : ""},
-               {"version_policy", {{"latest", {{"num_versions", c.versions_latest}}}}},
-               {"max_batch_size", c.max_batch.value_or(0)},
-               {"input", ConfigTensors(m, m.inputs)},
-               {"output", ConfigTensors(m, m.outputs)},
-               {"instance_group", Json::array({{{"name", m.name}, {"count", c.instances}, {"kind", "KIND_CPU"}}})},
-               {"parameters", Json::object()}};
-  AddRagged(c, &json);
-  if (c.versions_latest == 0 && c.versions.empty()) json["version_policy"] = {{"all", Json::object()}};
-  if (!c.versions.empty()) json["version_policy"] = {{"specific", {{"versions", c.versions}}}};
-  if (c.max_batch.value_or(0) > 1) {
-    json["dynamic_batching"] = {{"preferred_batch_size", c.preferred_batch},
-                                {"max_queue_delay_microseconds", c.max_delay.count()},
-                                {"priority_levels", c.priority_levels},
-                                {"default_priority_level", c.default_priority},
-                                {"default_queue_policy",
-                                 {{"default_timeout_microseconds", c.queue.default_timeout.count()},
-                                  {"allow_timeout_override", c.queue.allow_timeout_override},
-                                  {"max_queue_size", c.queue.max_queue}}}};
-  }
-  if (!c.ensemble.empty()) {
-    Json steps = Json::array();
-    for (const EnsemblePart& part : c.ensemble.parts) {
-      steps.push_back(
-          {{"model_name", PartName(part)}, {"model_version", -1}, {"input_map", part.inputs}, {"output_map", part.outputs}});
-    }
-    json["ensemble_scheduling"] = {{"step", steps}};
-  }
-  for (const auto& [key, value] : c.parameters) json["parameters"][key] = {{"string_value", value}};
-  return Text(json);
 }
 
 std::string StatisticsJson(const std::vector<ModelStatistics>& all) {

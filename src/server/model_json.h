@@ -26,7 +26,6 @@ std::vector<int64_t> WireDims(const TensorInfo& info, const ModelConfig& config)
 std::string ConfigType(DType type);
 
 std::string MetadataJson(const ModelDescription& model);
-std::string ConfigJson(const ModelDescription& model);
 std::string StatisticsJson(const std::vector<ModelStatistics>& all);
 
 }  // namespace tenon::server

@@ -36,15 +36,23 @@ bool IsPlainPath(std::string_view path) {
 }
 
 // Settings of a request may name files that came with it, and no others.
-Status SettleStepFiles(const LoadRequest& request, const std::string& folder, ModelConfig* config) {
+Status SettleFiles(const LoadRequest& request, const std::string& folder, ModelConfig* config) {
+  const auto settle = [&](const std::string& what, const std::string& name, std::string* file) {
+    if (request.files.count(name) == 0)
+      return Usage("config; {} is '{}'; a file of the same request is expected, as \"file:{}\"", what, *file, name);
+    *file = (fs::path(folder) / name).string();
+    return Status::Ok();
+  };
+  for (WarmUpRun& run : config->warm_up) {
+    for (auto& [input, data] : run.inputs) {
+      if (!data.file.empty())
+        TENON_RETURN_IF_ERROR(settle("input_data_file", fmt::format("{}/{}", kWarmUpFolder, data.file), &data.file));
+    }
+  }
   for (EnsemblePart& part : config->ensemble.parts) {
     for (const char* parameter : kStepFiles) {
       const auto it = part.parameters.find(parameter);
-      if (it == part.parameters.end()) continue;
-      if (request.files.count(it->second) == 0)
-        return Usage("config; {} is '{}'; a file of the same request is expected, as \"file:{}\"", parameter, it->second,
-                     it->second);
-      it->second = (fs::path(folder) / it->second).string();
+      if (it != part.parameters.end()) TENON_RETURN_IF_ERROR(settle(parameter, std::string(it->second), &it->second));
     }
   }
   return Status::Ok();
@@ -114,7 +122,7 @@ Status ModelLoads::Load(const std::string& name, const LoadRequest& request) {
       TENON_ASSIGN_OR_RETURN(folder, WriteFiles(request));
       config->path = folder->path;
     }
-    TENON_RETURN_IF_ERROR(SettleStepFiles(request, config->path, &*config).Within(fmt::format("model '{}'", name)));
+    TENON_RETURN_IF_ERROR(SettleFiles(request, config->path, &*config).Within(fmt::format("model '{}'", name)));
   }
   TENON_RETURN_IF_ERROR(models_.Load(name, config));
   folders_.erase(name);   // what was loaded before has its files open

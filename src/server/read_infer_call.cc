@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "serve/string_bytes.h"
 #include "server/datatype.h"
 #include "server/infer_call.h"
 #include "server/shared_memory.h"
@@ -157,7 +158,7 @@ Status ReadBinary(const std::shared_ptr<HttpRequest>& request, size_t begin, siz
                   HostTensor* t) {
   const std::string_view bytes(request->body.data() + begin, size);
   if (t->dtype == DType::kString) {
-    TENON_ASSIGN_OR_RETURN(t->strings, UnpackStrings(bytes, count, what));
+    TENON_ASSIGN_OR_RETURN(t->strings, serve::UnpackStrings(bytes, count, what));
     return Status::Ok();
   }
   const size_t want = DTypeBytes(t->dtype, count);

@@ -6,6 +6,7 @@
 
 #include <fmt/ranges.h>
 
+#include "serve/string_bytes.h"
 #include "server/datatype.h"
 #include "server/infer_call.h"
 #include "server/json_text.h"
@@ -123,7 +124,7 @@ struct Writer {
     }
     if (wish.binary) {
       if (t.dtype == DType::kString) {
-        const auto packed = std::make_shared<const std::string>(PackStrings(t.strings));
+        const auto packed = std::make_shared<const std::string>(serve::PackStrings(t.strings));
         binary.push_back({*packed, packed});
       } else {
         CHECK(t.owner != nullptr || t.bytes == 0);   // answers own their memory
@@ -169,7 +170,7 @@ Result<HostTensor> FromRegion(const SharedMemory& regions, const RegionPart& par
   TENON_ASSIGN_OR_RETURN(const auto memory, regions.Find(part.region, part.offset, part.bytes));
   const std::string what = fmt::format("input '{}'", tensor.name);
   if (tensor.dtype == DType::kString) {
-    TENON_ASSIGN_OR_RETURN(tensor.strings, UnpackStrings({memory.get(), part.bytes}, elements, what));
+    TENON_ASSIGN_OR_RETURN(tensor.strings, serve::UnpackStrings({memory.get(), part.bytes}, elements, what));
     return tensor;
   }
   const size_t want = DTypeBytes(tensor.dtype, elements);
@@ -182,7 +183,7 @@ Result<HostTensor> FromRegion(const SharedMemory& regions, const RegionPart& par
 }
 
 Status ToRegion(const SharedMemory& regions, const RegionPart& part, const HostTensor& tensor) {
-  const std::string packed = tensor.dtype == DType::kString ? PackStrings(tensor.strings) : "";
+  const std::string packed = tensor.dtype == DType::kString ? serve::PackStrings(tensor.strings) : "";
   const size_t bytes = tensor.dtype == DType::kString ? packed.size() : tensor.bytes;
   if (bytes > part.bytes) {
     return Usage("output '{}'; {} bytes of shared memory given; it has {}", tensor.name, part.bytes, bytes);
@@ -202,7 +203,7 @@ Status CheckInferResponse(const InferCall& call, const std::vector<HostTensor>& 
       continue;
     }
     if (!wish.region.region.empty()) {
-      const size_t bytes = t.dtype == DType::kString ? PackStrings(t.strings).size() : t.bytes;
+      const size_t bytes = t.dtype == DType::kString ? serve::PackStrings(t.strings).size() : t.bytes;
       if (bytes > wish.region.bytes)
         return Usage("output '{}'; {} bytes of shared memory given; it has {}", t.name, wish.region.bytes, bytes);
       TENON_RETURN_IF_ERROR(regions.Find(wish.region.region, wish.region.offset, wish.region.bytes).status());

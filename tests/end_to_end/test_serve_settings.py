@@ -4,7 +4,11 @@ import re
 import signal
 import time
 
+import numpy as np
 import pytest
+import tritonclient.grpc as triton_grpc
+import tritonclient.http as triton_http
+from onnx import TensorProto
 
 from end_to_end.serving import serve
 from support import build_model
@@ -151,3 +155,157 @@ models:
     file = write(tmp_path, f"models: [{{path: {artifact}, precision: bf16}}]\n")
     done = tenon("serve", "--config", file, *PORTS)
     assert done.returncode == 2 and "its precision was settled then" in done.stderr
+
+
+TRITON = """
+max_batch_size: 4
+dynamic_batching {
+  preferred_batch_size: [ 2, 4 ]
+  preserve_ordering: true
+  priority_levels: 3
+  default_priority_level: 2
+  default_queue_policy { timeout_action: DELAY default_timeout_microseconds: 5000000000 allow_timeout_override: true max_queue_size: 7 }
+  priority_queue_policy { key: 1 value { timeout_action: REJECT default_timeout_microseconds: 250 max_queue_size: 3 } }
+}
+model_warmup [
+  { name: "zeros" batch_size: 4 inputs { key: "x" value { data_type: TYPE_FP32 dims: [ 4 ] zero_data: true } } count: 3 },
+  { name: "noise" batch_size: 1 inputs { key: "x" value { data_type: TYPE_FP32 dims: [ 4 ] random_data: true } } },
+  { name: "file" batch_size: 2 inputs { key: "x" value { data_type: TYPE_FP32 dims: [ 4 ] input_data_file: "row.bin" } } }
+]
+"""
+# What nobody here acts on; content that nobody reads may be anything.
+WITHOUT_EFFECT = """
+optimization { graph { level: 1 } execution_accelerators { cpu_execution_accelerator [ { name: "openvino" } ] } cuda { graph_spec [ { batch_size: 1 } ] } }
+metric_tags { key: "a" value: "b" }
+response_cache { enable: true }
+model_transaction_policy { decoupled: false }
+input [ { name: "x" data_type: TYPE_FP32 dims: [ 4 ] format: FORMAT_NHWC } ]
+instance_group [ { kind: KIND_CPU rate_limiter { resources [ { name: "r" count: 4 } ] priority: 2 } } ]
+"""
+
+
+def repository(tmp_path, text, build=build_model.small_net):
+    folder = tmp_path / "models" / "net"
+    (folder / "1").mkdir(parents=True)
+    (folder / "warmup").mkdir()
+    build(folder / "1" / "model.onnx")
+    (folder / "config.pbtxt").write_text(text)
+    (folder / "warmup" / "row.bin").write_bytes(np.arange(4, dtype=np.float32).tobytes())
+    return folder.parent
+
+
+def only(server):
+    (model,) = server.json("/v2/repository/index", {})[1]
+    return model
+
+
+def test_config_pbtxt_is_told_as_it_was_read_and_may_be_sent_back(tmp_path):
+    with serve("--models", repository(tmp_path, TRITON + WITHOUT_EFFECT), "--model-control", "explicit", "--load", "net") as server:
+        model = only(server)
+        assert model["state"] == "READY"
+        ignored = ("optimization", "metric_tags", "response_cache.enable", "input.format", "instance_group.rate_limiter")
+        assert sorted(model["reason"].split("; ")) == sorted(f"{name} has no effect here" for name in ignored)
+        told = server.json("/v2/models/net/config")[1]
+        batching = told["dynamic_batching"]
+        assert batching["preserve_ordering"] and batching["priority_levels"] == 3 and batching["default_priority_level"] == 2
+        assert batching["default_queue_policy"] == {"timeout_action": "DELAY", "default_timeout_microseconds": 5000000000,
+                                                    "allow_timeout_override": True, "max_queue_size": 7}
+        assert batching["priority_queue_policy"]["1"] == {"timeout_action": "REJECT", "default_timeout_microseconds": 250,
+                                                          "allow_timeout_override": False, "max_queue_size": 3}
+        assert [(w["name"], w["batch_size"], w["count"]) for w in told["model_warmup"]] == [("zeros", 4, 3), ("noise", 1, 1), ("file", 2, 1)]
+        assert told["model_warmup"][2]["inputs"]["x"]["input_data_file"] == "row.bin" and told["model_warmup"][0]["inputs"]["x"]["dims"] == [4]
+        with triton_grpc.InferenceServerClient(server.grpc) as client:
+            assert client.get_model_config("net", as_json=True)["config"]["dynamic_batching"]["priority_queue_policy"]["1"]["max_queue_size"] == 3
+        with triton_http.InferenceServerClient(server.http) as client:
+            with pytest.raises(Exception, match="input_data_file is 'row.bin'; a file of the same request"):
+                client.load_model("net", config=json.dumps(told))
+            files = {"file:1/model.onnx": (tmp_path / "models/net/1/model.onnx").read_bytes(), "file:warmup/row.bin": bytes(16)}
+            client.load_model("net", config=json.dumps(told), files=files)
+        assert server.json("/v2/models/net/config")[1] == told
+        assert server.json("/v2/models/net/infer", ASK)[0] == 200
+
+
+@pytest.mark.parametrize("change, reason", [
+    (("", "sequence_batching { max_sequence_idle_microseconds: 5 }"), "specified along with"),
+    (("", "model_transaction_policy { decoupled: true }"), "model_transaction_policy.decoupled; it is not supported"),
+    (("", 'model_repository_agents { agents [ { name: "checksum" } ] }'), "model_repository_agents; it is not supported"),
+    (("", 'input [ { name: "x" data_type: TYPE_FP32 dims: [ 2, 2 ] reshape: { shape: [ 4 ] } } ]'), "input.reshape; it is not supported"),
+    (("", 'default_model_filename: "net.plan"'), "default_model_filename is 'net.plan'"),
+    (("preserve_ordering", "preserve_order"), 'line 5, column \\d+; .*no field named "preserve_order"'),
+    (("max_batch_size", "max_bach_size"), 'line 2, column \\d+; .*no field named "max_bach_size"'),
+    (("DELAY", "LATER"), "LATER"),
+    (("DELAY", "7"), "timeout_action is 7"),
+    (("default_priority_level: 2", "default_priority_level: 4"), "default_priority_level is 4; allowed: 1..priority_levels, which is 3"),
+    (("default_priority_level: 2", ""), "default_priority_level is 0"),
+    (("priority_levels: 3", "priority_levels: 4000000000"), "priority_levels is 4000000000"),
+    (("key: 1", "key: 4"), "priority_queue_policy of level 4"),
+    (("batch_size: 4 inputs", "batch_size: 5 inputs"), "model_warmup 'zeros'; batch_size is 5; allowed: 1..4"),
+    (("batch_size: 4 inputs", "inputs"), "batch_size is 0"),
+    (("count: 3", "count: 3000000"), "count is 3000000"),
+    (("zero_data: true", ""), "one of zero_data, random_data, input_data_file"),
+    (("dims: [ 4 ] zero", "dims: [ -1 ] zero"), "dims has -1"),
+    (("dims: [ 4 ] zero", "dims: [ 5 ] zero"), "warm-up 'zeros'.*'x'"),
+    (("dims: [ 4 ] zero", "dims: [ 4, 9000000000000000000, 9000000000000000000 ] zero"), "warm-up 'zeros': input 'x': it has .* elements"),
+    (("TYPE_FP32 dims: [ 4 ] zero", "TYPE_INT8 dims: [ 4 ] zero"), "warm-up 'zeros'.*int8"),
+    (('key: "x" value { data_type: TYPE_FP32 dims: [ 4 ] zero', 'key: "z" value { data_type: TYPE_FP32 dims: [ 4 ] zero'), "warm-up 'zeros'.*'z'"),
+    (('"row.bin"', '"no.bin"'), "warm-up 'file': input 'x'.*no.bin"),
+    (('"row.bin"', '"../config.pbtxt"'), "input_data_file is '../config.pbtxt'"),
+    (('"row.bin"', '"/etc/passwd"'), "input_data_file is '/etc/passwd'"),
+    (("dims: [ 4 ] input", "dims: [ 3 ] input"), "row.bin' has 16 bytes; a row has 12")])
+def test_config_pbtxt_that_cannot_be_used(tmp_path, change, reason):
+    old, new = change
+    assert old in TRITON
+    text = TRITON.replace(old, new, 1) if old else TRITON + new
+    with serve("--models", repository(tmp_path, text)) as server:
+        model = only(server)
+        assert model["state"] == "UNAVAILABLE" and re.search(reason, model["reason"]), model["reason"]
+
+
+def test_sequences_are_refused(tmp_path):
+    text = """max_batch_size: 4 sequence_batching {
+  direct { minimum_slot_utilization: 0.5 }
+  control_input [ { name: "START" control [ { kind: CONTROL_SEQUENCE_START int32_false_true: [ 0, 1 ] } ] } ]
+  state [ { input_name: "i" output_name: "o" data_type: TYPE_FP32 dims: [ -1 ] initial_state: { data_type: TYPE_FP32 zero_data: true } } ]
+}"""
+    with serve("--models", repository(tmp_path, text)) as server:
+        assert only(server)["state"] == "UNAVAILABLE" and "sequence_batching; it is not supported" in only(server)["reason"]
+
+
+def test_unknown_fields_in_json_are_refused(tmp_path):
+    with serve("--models", repository(tmp_path, ""), "--model-control", "explicit") as server, triton_http.InferenceServerClient(server.http) as client:
+        for config, reason in (({"max_bach_size": 3}, "unknown field 'max_bach_size'"), ({"dynamicBatching": {"delay": 3}}, "dynamicBatching.delay"),
+                               ({"dynamic_batching": {"priority_queue_policy": {"1": {"a": 1}}}}, "priority_queue_policy.a"),
+                               ({"dynamic_batching": {"default_queue_policy": {"timeout_action": "LATER"}}}, "unknown value 'LATER'"),
+                               ({"sequence_batching": {"direct": {"anything": 1}}}, "sequence_batching; it is not supported")):
+            with pytest.raises(Exception, match=reason):
+                client.load_model("net", config=json.dumps(config))
+        client.load_model("net", config=json.dumps({"maxBatchSize": 3, "optimization": {"graph": {"anything": [1, {"at": "all"}]}}}))
+        assert only(server)["reason"] == "optimization has no effect here"
+
+
+def table(path):
+    """ids [batch, 1] -> a row of a table of 3: a file with another index shows that what is in it ran."""
+    weights = {"t": np.arange(3, dtype=np.float32)}
+    build_model.model(path, [build_model.node("Gather", ["t", "ids"], ["y"])], [build_model.value("ids", ["batch", 1], TensorProto.INT64)],
+                      [build_model.value("y", ["batch", 1])], weights)
+
+
+@pytest.mark.parametrize("data, ready", [("zero_data: true", True), ("random_data: true", True), ('input_data_file: "in"', True),
+                                         ('input_data_file: "out"', False)])
+def test_warm_up_runs_what_it_is_told(tmp_path, data, ready):
+    text = f'max_batch_size: 2 model_warmup [ {{ name: "w" batch_size: 2 inputs {{ key: "ids" value {{ data_type: TYPE_INT64 dims: [ 1 ] {data} }} }} }} ]'
+    models = repository(tmp_path, text, table)
+    (models / "net/warmup/in").write_bytes(np.int64(2).tobytes())
+    (models / "net/warmup/out").write_bytes(np.int64(3).tobytes())
+    with serve("--models", models) as server:
+        assert (only(server)["state"] == "READY") == ready, only(server)["reason"]
+        assert ready or "warm-up 'w'" in only(server)["reason"]
+        if ready:   # nobody asked: nothing is counted
+            assert server.json("/v2/models/net/stats")[1]["model_stats"][0]["execution_count"] == 0
+
+
+@pytest.mark.parametrize("word, reason", [("bf16", "computes in bf16"), ("f32", ""), ("int4", "precision 'int4'")])
+def test_precision_in_config_pbtxt(tmp_path, word, reason):
+    text = f'max_batch_size: 2 parameters {{ key: "precision" value {{ string_value: "{word}" }} }}'
+    with serve("--models", repository(tmp_path, text, build_model.wide_net)) as server:
+        assert reason in only(server)["reason"] and (only(server)["state"] == "READY") == (word != "int4")

@@ -1,5 +1,6 @@
 // What the server and its models are: metadata, configuration, statistics.
 #include "base/version.h"
+#include "server/config_message.h"
 #include "server/context.h"
 #include "server/json_text.h"
 #include "server/model_json.h"

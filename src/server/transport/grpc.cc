@@ -10,6 +10,7 @@
 #include "base/version.h"
 #include "health.grpc.pb.h"
 #include "kserve.grpc.pb.h"
+#include "server/config_message.h"
 #include "server/model_json.h"
 #include "server/status_map.h"
 #include "server/transport/grpc_messages.h"
@@ -297,7 +298,7 @@ class KserveService final : public inference::GRPCInferenceService::CallbackServ
                                   inference::ModelConfigResponse* r) override {
     if (auto* denied = Denied(c, Access::kInfer)) return denied;
     const auto model = context_.models.Describe(q->name(), q->version());
-    if (model.ok()) ToMessage(*model, r->mutable_config());
+    if (model.ok()) *r->mutable_config() = ConfigMessage(*model);
     return Answer(c, ToGrpc(model.status(), Outcome::kNotFound));
   }
   ServerUnaryReactor* ModelStatistics(CallbackServerContext* c, const inference::ModelStatisticsRequest* q,

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "server/config_ragged.h"
+#include "serve/string_bytes.h"
 #include "server/datatype.h"
 #include "server/model_json.h"
 
@@ -74,7 +74,7 @@ Status ReadContents(const inference::InferTensorContents& c, const std::string& 
 
 Status ReadRaw(const std::string& raw, const std::string& what, int64_t count, HostTensor* t) {
   if (t->dtype == DType::kString) {
-    TENON_ASSIGN_OR_RETURN(t->strings, UnpackStrings(raw, count, what));
+    TENON_ASSIGN_OR_RETURN(t->strings, serve::UnpackStrings(raw, count, what));
     return Status::Ok();
   }
   const size_t want = DTypeBytes(t->dtype, count);
@@ -144,18 +144,6 @@ void AddMetadata(const std::vector<TensorInfo>& infos, List* list) {
   }
 }
 
-template <typename List>
-void AddConfig(const ModelDescription& model, const std::vector<TensorInfo>& infos, List* list) {
-  for (const TensorInfo& i : infos) {
-    auto* t = list->Add();
-    t->set_name(i.name);
-    inference::DataType type = inference::TYPE_INVALID;
-    (void)inference::DataType_Parse(ConfigType(i.dtype), &type);   // unknown ones stay invalid
-    t->set_data_type(type);
-    for (int64_t extent : WireDims(i, model.config)) t->add_dims(extent);
-  }
-}
-
 }  // namespace
 
 Result<InferCall> FromMessage(const inference::ModelInferRequest& message, const SharedMemory& regions) {
@@ -205,7 +193,7 @@ Status ToMessage(const InferCall& call, InferResponse response, const SharedMemo
       (*out->mutable_parameters())["shared_memory_region"].set_string_param(wish.region.region);
       (*out->mutable_parameters())["shared_memory_byte_size"].set_int64_param(static_cast<int64_t>(wish.region.bytes));
     } else if (t.dtype == DType::kString) {
-      *raw = PackStrings(t.strings);
+      *raw = serve::PackStrings(t.strings);
     } else {
       raw->assign(static_cast<const char*>(t.data), t.bytes);
     }
@@ -274,35 +262,6 @@ void ToMessage(const ModelDescription& model, inference::ModelMetadataResponse* 
   message->set_platform(PlatformOf(model.config));
   AddMetadata(model.inputs, message->mutable_inputs());
   AddMetadata(model.outputs, message->mutable_outputs());
-}
-
-void ToMessage(const ModelDescription& model, inference::ModelConfig* message) {
-  const ModelConfig& c = model.config;
-  message->set_name(model.name);
-  message->set_platform(PlatformOf(c));
-  if (c.ensemble.empty()) message->set_backend(kPlatform);
-  for (const EnsemblePart& part : c.ensemble.parts) {
-    auto* step = message->mutable_ensemble_scheduling()->add_step();
-    step->set_model_name(PartName(part));
-    step->set_model_version(-1);
-    step->mutable_input_map()->insert(part.inputs.begin(), part.inputs.end());
-    step->mutable_output_map()->insert(part.outputs.begin(), part.outputs.end());
-  }
-  message->set_max_batch_size(c.max_batch.value_or(0));
-  AddConfig(model, model.inputs, message->mutable_input());
-  AddConfig(model, model.outputs, message->mutable_output());
-  RaggedToMessage(c, message);
-  auto* group = message->add_instance_group();
-  group->set_name(model.name);
-  group->set_count(c.instances);
-  group->set_kind(inference::ModelInstanceGroup::KIND_CPU);
-  if (c.max_batch.value_or(0) > 1) {
-    auto* batching = message->mutable_dynamic_batching();
-    for (int p : c.preferred_batch) batching->add_preferred_batch_size(p);
-    batching->set_max_queue_delay_microseconds(static_cast<uint64_t>(c.max_delay.count()));
-    batching->mutable_default_queue_policy()->set_max_queue_size(static_cast<uint32_t>(c.queue.max_queue));
-  }
-  for (const auto& [key, value] : c.parameters) (*message->mutable_parameters())[key].set_string_value(value);
 }
 
 void ToMessage(const ModelStatistics& s, inference::ModelStatistics* message) {

@@ -19,7 +19,6 @@ void ToMessage(const LogValues& values, inference::LogSettingsResponse* message)
 void ToMessage(const TraceValues& values, inference::TraceSettingResponse* message);
 Result<LoadRequest> FromMessage(const inference::RepositoryModelLoadRequest& message);
 void ToMessage(const ModelDescription& model, inference::ModelMetadataResponse* message);
-void ToMessage(const ModelDescription& model, inference::ModelConfig* message);
 void ToMessage(const ModelStatistics& statistics, inference::ModelStatistics* message);
 
 }  // namespace tenon::server
