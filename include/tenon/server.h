@@ -204,6 +204,7 @@ struct ModelStatistics {
   uint64_t runs = 0;
   uint64_t last_ms = 0;  ///< Unix time of the last request that ran
   DurationSum success, fail, queue, input, infer, output;
+  DurationSum cancel;  ///< part of `fail`
   std::vector<BatchStatistics> batches;
   std::vector<uint64_t> latency_buckets;  ///< requests by kLatencyBucketsUs, the last beyond the last edge
   uint64_t memory_bytes = 0;  ///< charged to its sessions

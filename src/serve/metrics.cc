@@ -18,6 +18,7 @@ void Metrics::Finish(Outcome outcome, uint64_t duration_ns, const InferTimes& ti
   ++counted_.outcomes[static_cast<size_t>(outcome)];
   if (outcome != Outcome::kOk) {
     counted_.fail.Add(duration_ns);
+    if (outcome == Outcome::kCancelled) counted_.cancel.Add(duration_ns);
     return;
   }
   counted_.latency_buckets.resize(std::size(kLatencyBucketsUs) + 1);

@@ -35,6 +35,9 @@ Json OneStatistics(const ModelStatistics& s) {
                        {"compute_output", Sum(b.output)}});
   }
   const Json none = Sum({});
+  const Json response = {
+      {"compute_infer", Sum(s.infer)},   {"compute_output", Sum(s.output)}, {"success", Sum(ResponseSuccess(s))},
+      {"fail", Sum(ResponseFailure(s))}, {"empty_response", none},          {"cancel", Sum(s.cancel)}};
   return {{"name", s.name},
           {"version", s.version},
           {"last_inference", s.last_ms},
@@ -49,7 +52,7 @@ Json OneStatistics(const ModelStatistics& s) {
             {"compute_output", Sum(s.output)},
             {"cache_hit", none},
             {"cache_miss", none}}},
-          {"response_stats", Json::object()},
+          {"response_stats", {{kOnlyResponse, response}}},
           {"batch_stats", batches},
           {"memory_usage", Json::array({{{"type", "CPU"}, {"id", 0}, {"byte_size", s.memory_bytes}}})}};
 }
@@ -89,6 +92,14 @@ std::vector<int64_t> WireDims(const TensorInfo& info, const ModelConfig& config)
 
 std::string ConfigType(DType type) {
   return type == DType::kString ? "TYPE_STRING" : "TYPE_" + std::string(DatatypeName(type));
+}
+
+DurationSum ResponseSuccess(const ModelStatistics& s) {
+  return {s.success.count, s.infer.ns + s.output.ns};
+}
+
+DurationSum ResponseFailure(const ModelStatistics& s) {
+  return {s.fail.count - s.cancel.count, s.fail.ns - s.cancel.ns};
 }
 
 const char* PlatformOf(const ModelConfig& config) {

@@ -11,6 +11,8 @@
 namespace tenon::server {
 
 inline constexpr const char* kPlatform = "tenon";
+/// The index, in statistics, of the response to a request.
+inline constexpr const char* kOnlyResponse = "0";
 /// "ensemble" for one.
 const char* PlatformOf(const ModelConfig& config);
 /// A part as the protocol names it: its model, or "tenon.STEP".
@@ -24,6 +26,10 @@ std::vector<int64_t> WireShape(const TensorInfo& info);
 std::vector<int64_t> WireDims(const TensorInfo& info, const ModelConfig& config);
 /// "TYPE_FP32", "TYPE_STRING", ...
 std::string ConfigType(DType type);
+
+/// Of the only response that a request has: ran well, and failed otherwise than by being cancelled.
+DurationSum ResponseSuccess(const ModelStatistics& s);
+DurationSum ResponseFailure(const ModelStatistics& s);
 
 std::string MetadataJson(const ModelDescription& model);
 std::string StatisticsJson(const std::vector<ModelStatistics>& all);

@@ -56,6 +56,7 @@ def test_control_plane(client):
     client.infer("net", [tensor(np.zeros((2, 4), np.float32))])
     stats = client.get_inference_statistics("net").model_stats[0]
     assert stats.inference_count >= 2 and stats.inference_stats.success.count >= 1
+    assert list(stats.response_stats) == ["0"] and stats.response_stats["0"].success.count == stats.inference_stats.success.count
     client.unload_model("net")
     assert not client.is_model_ready("net")
     with pytest.raises(InferenceServerException, match="not ready"):

@@ -332,6 +332,28 @@ def test_v11_metrics_count_every_end(server):
     server.check_invariant()
 
 
+def test_statistics_of_responses(server):
+    def counts():
+        stats = server.json("/v2/models/rounds/stats")[1]["model_stats"][0]
+        (index,) = stats["response_stats"]   # each request has one
+        response, request = stats["response_stats"][index], stats["inference_stats"]
+        assert index == "0" and response["empty_response"] == {"count": 0, "ns": 0}
+        assert response["success"]["ns"] == request["compute_infer"]["ns"] + request["compute_output"]["ns"]
+        assert response["compute_infer"] == request["compute_infer"] and response["compute_output"] == request["compute_output"]
+        for unit in ("count", "ns"):
+            assert response["fail"][unit] + response["cancel"][unit] == request["fail"][unit]
+        return {name: response[name]["count"] for name in ("success", "fail", "cancel")}
+
+    before = counts()
+    assert server.request("/v2/models/rounds/infer", *rounds_body(1))[0] == 200
+    assert server.json("/v2/models/rounds/infer", {"inputs": []})[0] == 400
+    gone = Endless(server).send()
+    in_flight(server, 1)
+    gone.socket.close()
+    in_flight(server, 0)
+    assert {name: n - before[name] for name, n in counts().items()} == {"success": 1, "fail": 1, "cancel": 1}
+
+
 def test_answers_equal_tenon_run(server, client):
     _, weights = build_model.small_net(server.folder.parent / "again.onnx")
     x = np.random.default_rng(3).standard_normal((5, 4)).astype(np.float32)

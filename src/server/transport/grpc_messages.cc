@@ -284,6 +284,13 @@ void ToMessage(const ModelStatistics& s, inference::ModelStatistics* message) {
     Set(b.infer, batch->mutable_compute_infer());
     Set(b.output, batch->mutable_compute_output());
   }
+  auto& response = (*message->mutable_response_stats())[kOnlyResponse];
+  Set(s.infer, response.mutable_compute_infer());
+  Set(s.output, response.mutable_compute_output());
+  Set(ResponseSuccess(s), response.mutable_success());
+  Set(ResponseFailure(s), response.mutable_fail());
+  Set({}, response.mutable_empty_response());
+  Set(s.cancel, response.mutable_cancel());
   auto* memory = message->add_memory_usage();
   memory->set_type("CPU");
   memory->set_byte_size(s.memory_bytes);
