@@ -20,6 +20,12 @@ batch_output [ { target_name: "doubled" kind: BATCH_SCATTER_WITH_INPUT_SHAPE sou
 dynamic_batching { max_queue_delay_microseconds: 200000 priority_levels: 2 default_priority_level: 2 }
 parameters { key: "max_batch_tokens" value { string_value: "64" } }
 """
+MASKLESS = """
+max_batch: 16
+pad: {x: 0}
+max_padding: 0.5
+max_queue_delay_us: 200000
+"""
 PADDED = """
 max_batch: 16
 max_batch_tokens: 128
@@ -48,6 +54,7 @@ def server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")
     for name, build, file, text in (("encoder", build_model.masked_mean_model, "tenon.yaml", PADDED),
                                     ("plain", build_model.masked_mean_model, "tenon.yaml", "max_batch: 0\n"),
+                                    ("maskless", build_model.maskless_mean_model, "tenon.yaml", MASKLESS),
                                     ("ragged", build_model.ragged_model, "config.pbtxt", RAGGED)):
         (folder / name / "1").mkdir(parents=True)
         build(folder / name / "1" / "model.onnx")
@@ -88,6 +95,33 @@ def test_padded_requests_get_what_they_would_alone(server):
     assert stats["inference_count"] == now["rows"] and stats["execution_count"] == now["runs"]
     assert max(b["batch_size"] for b in stats["batch_stats"]) <= 16
     server.check_invariant()
+
+
+def test_a_model_without_a_mask_sees_the_padding(server):
+    def line(seed):
+        return np.arange(1, 2 + seed % 7, dtype=np.float32).reshape(1, -1)
+
+    with triton.InferenceServerClient(server.grpc) as client:
+        def ask(seed):
+            return client.infer("maskless", [tensor(triton, "x", line(seed), "FP32")])
+
+        def padding():
+            return server.total("tenon_padding_tokens_total", model="maskless")
+
+        for seed in range(7):   # alone, or beside requests of its length, there is none
+            np.testing.assert_allclose(ask(seed).as_numpy("mean"), line(seed).mean(1), rtol=1e-6)
+        for got in together(ask, [3] * 32):
+            np.testing.assert_allclose(got.as_numpy("mean"), line(3).mean(1), rtol=1e-6)
+        assert padding() == 0
+        answers = list(zip(range(64), together(ask, range(64))))
+        assert padding() > 0, "nothing was padded"
+    seen = 0
+    for seed, got in answers:
+        np.testing.assert_array_equal(got.as_numpy("doubled"), line(seed) * 2)   # what looks at its own place only is as it was
+        ran = line(seed).sum() / got.as_numpy("mean")[0]   # the length of the run: its own, or that of a longer request
+        assert abs(ran - round(ran)) < 1e-3 and line(seed).size <= round(ran) <= 7
+        seen += round(ran) - line(seed).size
+    assert seen == padding()   # each padded token is in a mean
 
 
 def test_a_request_that_disagrees_with_itself_fails_alone(server):

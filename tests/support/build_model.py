@@ -81,6 +81,13 @@ def masked_mean_model(path):
                  [value("hidden", ["batch", "seq", 8]), value("pooled", ["batch", 8])], weights)
 
 
+def maskless_mean_model(path):
+    """x [batch, seq] -> doubled [batch, seq], element by element; mean [batch], over whatever stands there, padding too."""
+    nodes = [node("Add", ["x", "x"], ["doubled"]), node("ReduceMean", ["x", "axes"], ["mean"], keepdims=0)]
+    return model(path, nodes, [value("x", ["batch", "seq"])], [value("doubled", ["batch", "seq"]), value("mean", ["batch"])],
+                 {"axes": np.array([1])})
+
+
 def ragged_model(path):
     """values [n], ends [requests] int32 -> doubled [n]; sums [requests] of each request's values: made for ragged batches."""
     weights = {"two": np.float32(2), "zero": np.array([0]), "axis": np.int64(0), "from": np.array([0], np.int32)}
