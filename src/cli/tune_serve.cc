@@ -64,6 +64,8 @@ std::string Yaml(const TuneOptions& options, const std::string& name, const tune
   text +=
       fmt::format("  - name: {}\n    path: {}\n", Quoted(name), Quoted(std::filesystem::absolute(options.model.model).string()));
   text += fmt::format("    instances: {}\n    threads: {}\n", best.setting.instances, best.setting.threads);
+  if (options.model.compile.precision != CompileOptions().precision)
+    text += fmt::format("    precision: {}\n", options.model.compile.precision);
   text += fmt::format("    max_batch: {}\n    max_queue_delay_us: {}\n", best.setting.max_batch, best.setting.max_delay.count());
   return text;
 }
