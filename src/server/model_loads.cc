@@ -81,6 +81,14 @@ Status AddFile(const std::string& parameter, std::string content, LoadRequest* r
   return Status::Ok();
 }
 
+void LogLoad(Log& log, const char* what, const std::string& model, const Status& status, const InferenceServer& models) {
+  std::string reason = status.message();
+  for (const ModelState& m : models.Index()) {
+    if (status.ok() && m.name == model && m.state == "READY") reason = m.reason;
+  }
+  log.Write(status.ok() ? LogLevel::kInfo : LogLevel::kError, what, {{"model", model}, {"reason", reason}});
+}
+
 void ModelLoads::Configure(ModelConfig defaults, uint64_t limit) {
   defaults_ = std::move(defaults);
   limit_ = limit;

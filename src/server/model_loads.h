@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "server/log.h"
 #include "tenon/server.h"
 
 namespace tenon::server {
@@ -19,6 +20,9 @@ struct LoadRequest {
 
 /// Adds a parameter "file:PATH". kUsage: PATH is no relative path of plain names.
 Status AddFile(const std::string& parameter, std::string content, LoadRequest* request);
+
+/// A line of the log for a load or an unload: why it failed, or what the index says of the model that is ready.
+void LogLoad(Log& log, const char* what, const std::string& model, const Status& status, const InferenceServer& models);
 
 class ModelLoads {
  public:

@@ -281,6 +281,7 @@ def test_unknown_fields_in_json_are_refused(tmp_path):
                 client.load_model("net", config=json.dumps(config))
         client.load_model("net", config=json.dumps({"maxBatchSize": 3, "optimization": {"graph": {"anything": [1, {"at": "all"}]}}}))
         assert only(server)["reason"] == "optimization has no effect here"
+    assert 'load model=net reason="optimization has no effect here"' in server.errors
 
 
 def table(path):

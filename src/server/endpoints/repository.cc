@@ -22,8 +22,7 @@ Json BodyObject(const Call& call) {
 void RunAdmin(Call& call, const char* what, std::function<Status(ModelLoads&, const std::string&)> work) {
   call.context.background([call, what, work = std::move(work)] {
     const Status status = work(call.context.loads, call.args[0]);
-    call.context.log.Write(status.ok() ? LogLevel::kInfo : LogLevel::kError, what,
-                           {{"model", call.args[0]}, {"reason", status.message()}});
+    LogLoad(call.context.log, what, call.args[0], status, call.context.models);
     if (status.ok()) return call.ReplyJson("{}");
     call.ReplyError(OutcomeOfRefusal(status), status.message());
   });

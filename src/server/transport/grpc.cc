@@ -401,8 +401,7 @@ class KserveService final : public inference::GRPCInferenceService::CallbackServ
     auto* reactor = c->DefaultReactor();
     context_.background([this, reactor, what, model, work = std::move(work)] {
       const Status status = work();
-      context_.log.Write(status.ok() ? LogLevel::kInfo : LogLevel::kError, what,
-                         {{"model", model}, {"reason", status.message()}});
+      LogLoad(context_.log, what, model, status, context_.models);
       reactor->Finish(ToGrpc(status, OutcomeOfRefusal(status)));
     });
     return reactor;
