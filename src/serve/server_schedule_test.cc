@@ -11,7 +11,7 @@ TEST_F(ServerTest, PrioritiesHaveLimitsOfTheirOwn) {
   options.defaults.priority_levels = 2;
   options.defaults.queue.default_timeout = milliseconds(1);
   options.defaults.queue.delay_late = true;
-  options.defaults.priority_queues[1].default_timeout = milliseconds(30);
+  options.defaults.priority_queues[1].default_timeout = milliseconds(500);
   options.defaults.priority_queues[1].max_queue = 1;
   Start(options);
   control_.Hold(true);
