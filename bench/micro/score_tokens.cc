@@ -1,5 +1,5 @@
 // What a language model makes of a text: for each token the best guess at the next one, and the probability of the right one.
-// usage: bench_score_tokens MODEL THREADS IDS [LENGTH] > scores
+// usage: bench_score_tokens MODEL THREADS IDS [LENGTH [KV_CACHE]] > scores
 // IDS holds int32 token ids; stretches of LENGTH (512) tokens are scored apart from each other. Each row of the output is
 //   position, best guess fed one by one, log-probability of the next token, the same two after the tokens before came as one
 //   prompt
@@ -52,10 +52,12 @@ tenon::Status Stretch(Decoder& decoder, std::span<const int32_t> tokens, size_t 
   return {};
 }
 
-tenon::Status Run(const char* model, int threads, const std::vector<int32_t>& ids, size_t length) {
+tenon::Status Run(const char* model, int threads, const std::vector<int32_t>& ids, size_t length, const char* kv_cache) {
   tenon::SessionOptions options;
   options.threads = threads;
-  auto session = tenon::OpenModel(model, {}, options);
+  tenon::CompileOptions compile;
+  compile.kv_cache = kv_cache;
+  auto session = tenon::OpenModel(model, compile, options);
   if (!session.ok()) return session.status();
   auto decoder = Decoder::Create(**session, {.max_tokens = static_cast<int64_t>(length)});
   if (!decoder.ok()) return decoder.status();
@@ -71,14 +73,15 @@ tenon::Status Run(const char* model, int threads, const std::vector<int32_t>& id
 
 int main(int argc, char** argv) {
   if (argc < 4) {
-    std::fprintf(stderr, "usage: bench_score_tokens MODEL THREADS IDS [LENGTH]\n");
+    std::fprintf(stderr, "usage: bench_score_tokens MODEL THREADS IDS [LENGTH [KV_CACHE]]\n");
     return 2;
   }
   std::ifstream file(argv[3], std::ios::binary);
   const std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
   std::vector<int32_t> ids(bytes.size() / 4);
   std::copy(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(ids.size() * 4), reinterpret_cast<char*>(ids.data()));
-  const tenon::Status status = Run(argv[1], std::atoi(argv[2]), ids, argc > 4 ? std::strtoul(argv[4], nullptr, 10) : 512);
+  const tenon::Status status =
+      Run(argv[1], std::atoi(argv[2]), ids, argc > 4 ? std::strtoul(argv[4], nullptr, 10) : 512, argc > 5 ? argv[5] : "f16");
   if (!status.ok()) std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
   return status.ok() ? 0 : 1;
 }

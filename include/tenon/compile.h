@@ -24,8 +24,8 @@ struct CompileOptions {
   std::string precision = "f32";
   std::string mixlist;  ///< file in ATC's form that edits the black, white and grey lists of "mixed"
   std::string keep_dtype;  ///< file: names of nodes that stay f32, or OpType::NAME, one a line
-  /// Type of the keys and values that a language model keeps of its tokens: "f16", or "f32", with which attention computes in f32
-  /// too.
+  /// Type of the keys and values that a language model keeps of its tokens: "f16", "bf16", "q8_0" (blocks of 32 int8 with a scale
+  /// of f16: about half the memory), or "f32", with which attention computes in f32 too.
   std::string kv_cache = "f16";
   /// Weights of a language model: "file", as they lie in its file, or "f32", unpacked when it is read.
   std::string weights = "file";

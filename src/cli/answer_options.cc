@@ -42,4 +42,12 @@ generate::TextOptions AnswerOptions::text(const CancelToken& cancel) const {
   return text;
 }
 
+Json CacheJson(const kernels::KvShape& cache) {
+  return {{"type", kernels::KvTypeName(cache.type)}, {"bytes_per_token", cache.token_bytes()}};
+}
+
+std::string CacheText(const kernels::KvShape& cache) {
+  return fmt::format("{} of {} a token", Bytes(static_cast<uint64_t>(cache.token_bytes())), kernels::KvTypeName(cache.type));
+}
+
 }  // namespace tenon::cli

@@ -20,6 +20,10 @@ struct AnswerOptions {
   generate::TextOptions text(const CancelToken& cancel) const;
 };
 
+/// {"type", "bytes_per_token"}, and the same for people.
+Json CacheJson(const kernels::KvShape& cache);
+std::string CacheText(const kernels::KvShape& cache);
+
 }  // namespace tenon::cli
 
 #endif  // TENON_CLI_ANSWER_OPTIONS_H_

@@ -26,6 +26,7 @@ struct Options {
   int concurrency = 1;
   double rate = 0;
   bool steps = false;
+  int64_t depth = 0;
 };
 
 struct Latencies {
@@ -126,8 +127,9 @@ Status Run(Options& options, Context& context) {
     sessions.push_back(std::move(session));
   }
   if (IsLanguageModel(*sessions[0]) && options.inputs.inputs.empty() && options.inputs.shapes.empty()) {
-    return BenchLanguageModel(options.model.model, *sessions[0], duration, context);
+    return BenchLanguageModel(options.model.model, *sessions[0], options.depth, duration, context);
   }
+  if (options.depth > 0) return Usage("--depth is for language models that generate, without inputs");
   Json results = Json::array();
   std::vector<std::vector<std::string>> table = {
       {"batch", "runs", "throughput/s", "mean ms", "median", "p90", "p95", "p99", "min", "max", "cv %"}};
@@ -188,8 +190,13 @@ Command Make_bench() {
         app.add_option("--rate", options->rate, "Open loop: requests per second; 0: closed loop")
             ->capture_default_str()
             ->check(CLI::NonNegativeNumber);
-        app.add_flag("--steps", options->steps,
-                     "A language model as a plain graph of f32, with all passes, and with weights as its file has them");
+        auto* steps =
+            app.add_flag("--steps", options->steps,
+                         "A language model as a plain graph of f32, with all passes, and with weights as its file has them");
+        app.add_option("--depth", options->depth, "A language model: tokens that its cache holds before each measurement")
+            ->capture_default_str()
+            ->check(CLI::Range(0, 1 << 20))
+            ->excludes(steps);
         options->model.AddCompile(app);
         options->model.AddSession(app);
         return [options](Context& context) { return Run(*options, context); };

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <fstream>
 
+#include "cli/answer_options.h"
 #include "cli/machine.h"
 #include "generate/generate.h"
 
@@ -43,26 +44,29 @@ constexpr int64_t kPrompt = 512, kAnswer = 128;
 struct Times {
   double first_token = 0;               // seconds from a session that is open to the scores after its first prompt
   std::vector<double> prefill, decode;  // of a whole prompt and a whole answer, sorted
+  kernels::KvShape cache;
 
   static double Median(const std::vector<double>& sorted) { return sorted[sorted.size() / 2]; }
   double PrefillRate() const { return static_cast<double>(kPrompt) / Median(prefill); }
   double DecodeRate() const { return static_cast<double>(kAnswer) / Median(decode); }
 };
 
-Result<Times> MeasureBoth(Session& session, double seconds, size_t least) {
-  TENON_ASSIGN_OR_RETURN(auto decoder, generate::Decoder::Create(session, {.max_tokens = kPrompt + kAnswer}));
+Result<Times> MeasureBoth(Session& session, int64_t depth, double seconds, size_t least) {
+  TENON_ASSIGN_OR_RETURN(auto decoder, generate::Decoder::Create(session, {.max_tokens = depth + kPrompt + kAnswer}));
   RunOptions run;
   run.cancel = &Interrupted();
+  if (depth > 0) TENON_RETURN_IF_ERROR(decoder->Append(SomeTokens(depth, decoder->vocabulary()), run));
   const std::vector<int32_t> prompt = SomeTokens(kPrompt, decoder->vocabulary()),
                              answer = SomeTokens(kAnswer, decoder->vocabulary());
   Times times;
+  times.cache = decoder->cache();
   const auto read_prompt = [&] {
-    decoder->Truncate(0);
+    decoder->Truncate(depth);
     return decoder->Append(prompt, run);
   };
   TENON_ASSIGN_OR_RETURN(times.prefill, Measure(seconds / 2, least, read_prompt, &times.first_token));
   const auto write_answer = [&]() -> Status {
-    decoder->Truncate(0);
+    decoder->Truncate(depth);
     for (const int32_t& token : answer) TENON_RETURN_IF_ERROR(decoder->Append({&token, 1}, run));
     return {};
   };
@@ -93,11 +97,12 @@ bool IsLanguageModel(const Session& session) {
   return it != session.metadata().end() && it->second == "decoder";
 }
 
-Status BenchLanguageModel(const std::string& model, Session& session, double seconds, Context& context) {
-  TENON_ASSIGN_OR_RETURN(const Times measured, MeasureBoth(session, seconds, 3));
+Status BenchLanguageModel(const std::string& model, Session& session, int64_t depth, double seconds, Context& context) {
+  TENON_ASSIGN_OR_RETURN(const Times measured, MeasureBoth(session, depth, seconds, 3));
   Json results = Json::array();
   std::vector<std::vector<std::string>> table = {{"test", "runs", "tokens/s", "median ms", "min", "max"}};
-  const auto report = [&](const char* name, int64_t tokens, const std::vector<double>& times) {
+  const auto report = [&](std::string name, int64_t tokens, const std::vector<double>& times) {
+    if (depth > 0) name += fmt::format(" @ d{}", depth);   // as llama-bench has it
     const double median = times[times.size() / 2];
     results.push_back({{"model", model},
                        {"test", name},
@@ -111,9 +116,9 @@ Status BenchLanguageModel(const std::string& model, Session& session, double sec
   };
   report("pp512", kPrompt, measured.prefill);
   report("tg128", kAnswer, measured.decode);
-  context.Document({{"results", results}, {"machine", MachineJson()}});
+  context.Document({{"results", results}, {"cache", CacheJson(measured.cache)}, {"machine", MachineJson()}});
   context.Say(Table(table));
-  context.Say(fmt::format("{}, {} threads", MachineText(), session.threads()));
+  context.Say(fmt::format("{}, {} threads, cache {}", MachineText(), session.threads(), CacheText(measured.cache)));
   return {};
 }
 
@@ -126,7 +131,7 @@ Status BenchSteps(const ModelOptions& options, double seconds, Context& context)
     TENON_ASSIGN_OR_RETURN(const double before, ResidentBytes());
     TENON_ASSIGN_OR_RETURN(auto session, OpenModel(options.model, compile, options.session, options.cache_dir));
     if (!IsLanguageModel(*session)) return Usage("'{}' is no language model that generates; --steps is for those", options.model);
-    TENON_ASSIGN_OR_RETURN(const Times times, MeasureBoth(*session, seconds, 1));
+    TENON_ASSIGN_OR_RETURN(const Times times, MeasureBoth(*session, 0, seconds, 1));
     TENON_ASSIGN_OR_RETURN(const double after, ResidentBytes());
     const double bytes = std::max(0.0, after - before);
     results.push_back({{"model", options.model},

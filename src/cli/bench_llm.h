@@ -9,8 +9,9 @@ namespace tenon::cli {
 /// True for models that `tenon generate` takes.
 bool IsLanguageModel(const Session& session);
 
-/// pp512: 512 tokens of prompt; tg128: 128 tokens one by one after an empty prompt. Each is measured for about `seconds`.
-Status BenchLanguageModel(const std::string& model, Session& session, double seconds, Context& context);
+/// pp512: 512 tokens of prompt; tg128: 128 tokens one by one; both after a prompt of `depth` tokens. Each is measured for about
+/// `seconds`.
+Status BenchLanguageModel(const std::string& model, Session& session, int64_t depth, double seconds, Context& context);
 
 /// What a language model gains step by step: "plain", operators of ONNX on f32 weights, none fused; "fused", all passes on the
 /// same weights; "tuned", weights as they lie in the file and the kernels made for them. Each step is what its own flags give a

@@ -123,7 +123,8 @@ class Chat {
 
   Status Loop() {
     if (terminal_)
-      fmt::print("{} with {} tokens of context. /help lists commands.\n", options_.model.model, decoder_->max_tokens());
+      fmt::print("{} with {} tokens of context, {}. /help lists commands.\n", options_.model.model, decoder_->max_tokens(),
+                 CacheText(decoder_->cache()));
     std::string text;
     while (ReadMessage(&text)) {
       if (text.empty()) continue;
@@ -143,6 +144,7 @@ class Chat {
       context_.Document(
           {{"messages", Json::parse(text::MessagesJson(messages_))},
            {"turns", turns_},
+           {"cache", CacheJson(decoder_->cache())},
            {"usage",
             {{"prompt_tokens", prompt_tokens_}, {"cached_tokens", cached_tokens_}, {"completion_tokens", completion_tokens_}}}});
     return Status::Ok();

@@ -84,6 +84,7 @@ Status Run(Options& options, Context& context) {
                    {"tokens", answer.answer.tokens},
                    {"finish_reason", generate::FinishName(answer.answer.finish)},
                    {"usage", {{"prompt_tokens", given}, {"completion_tokens", count}, {"total_tokens", given + count}}},
+                   {"cache", CacheJson(decoder->cache())},
                    {"timings",
                     {{"load_ms", load_ms},
                      {"ttft_ms", answer.first_token_s * 1e3},

@@ -117,9 +117,9 @@ void ModelOptions::AddCompile(CLI::App& app) {
   app.add_option("--keep-dtype", compile.keep_dtype, "File of nodes that stay f32: a name or OpType::NAME a line")
       ->envname("TENON_KEEP_DTYPE");
   app.add_option("--kv-cache", compile.kv_cache,
-                 "What a language model keeps of its tokens: f16, or f32, which attention then computes in")
+                 "Type of a language model's keys and values: f16, bf16, q8_0 (half the memory), or f32 (attention then is too)")
       ->capture_default_str()
-      ->check(CLI::IsMember({"f16", "f32"}))
+      ->check(CLI::IsMember({"f16", "bf16", "q8_0", "f32"}))
       ->envname("TENON_KV_CACHE");
   app.add_option("--weights", compile.weights,
                  "Weights of a language model: file, as they lie in its file, or f32, unpacked (slower, and far more memory)")

@@ -27,7 +27,7 @@ Result<int64_t> Number(const std::map<std::string, std::string>& metadata, const
 
 Result<std::unique_ptr<Decoder>> Decoder::Create(Session& session, const DecoderOptions& options) {
   const auto& metadata = session.metadata();
-  TENON_ASSIGN_OR_RETURN(const runtime::KvShape shape, runtime::KvShape::FromMetadata(metadata));
+  TENON_ASSIGN_OR_RETURN(const kernels::KvShape shape, runtime::KvShapeOf(metadata));
   TENON_ASSIGN_OR_RETURN(const int64_t context, Number(metadata, "tenon.context", int64_t{1} << 32));
   TENON_ASSIGN_OR_RETURN(const int64_t vocabulary, Number(metadata, "tenon.vocabulary", int64_t{1} << 24));
   if (session.inputs().size() != 1 || session.outputs().size() != 1) {

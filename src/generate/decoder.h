@@ -38,6 +38,8 @@ class Decoder {
   int64_t length() const { return static_cast<int64_t>(tokens_.size()); }
   int64_t max_tokens() const { return max_tokens_; }
   int64_t vocabulary() const { return vocabulary_; }
+  /// What the cache keeps of each token.
+  const kernels::KvShape& cache() const { return pool_->shape(); }
   /// The tokens of the sequence.
   std::span<const int32_t> tokens() const { return tokens_; }
   /// Forgets all tokens but the first n.

@@ -48,12 +48,13 @@ Result<ir::Graph> ImportOnnxBytes(std::string_view bytes, const std::string& bas
                                   ImportReport* report = nullptr);
 
 struct LanguageModelOptions {
-  std::string kv_cache = "f16";   ///< type of the keys and values that are kept: "f16", "f32"
+  std::string kv_cache = "f16";   ///< type of the keys and values that are kept: "f16", "bf16", "q8_0", "f32"
   std::string weights = "file";  ///< "file": as they lie in it; "f32": matrices are unpacked, and their products those of ONNX
 };
 
 /// A language model in GGUF, as docs/import.md tells. Weights stay where they are in the file, which the constants keep open.
-/// kUnsupported for an architecture, or a tensor, that is not known; kUsage for another kv_cache or weights.
+/// kUnsupported for an architecture, or a tensor, that is not known; kUsage for another kv_cache or weights, and for a
+/// kv_cache that the heads do not fit.
 Result<ir::Graph> ImportGguf(const GgufFile& file, const LanguageModelOptions& options = {});
 
 /// A Hugging Face folder: config.json and model.safetensors, or the parts of it that model.safetensors.index.json names; then

@@ -6,7 +6,9 @@
 
 namespace tenon::runtime {
 
-Result<KvShape> KvShape::FromMetadata(const std::map<std::string, std::string>& metadata) {
+using kernels::KvShape;
+
+Result<KvShape> KvShapeOf(const std::map<std::string, std::string>& metadata) {
   KvShape shape;
   const auto read = [&](const char* key, int64_t most, int64_t* to) -> Status {
     const auto it = metadata.find(key);
@@ -22,13 +24,15 @@ Result<KvShape> KvShape::FromMetadata(const std::map<std::string, std::string>& 
   TENON_RETURN_IF_ERROR(read("tenon.kv_heads", 1 << 16, &shape.kv_heads));
   TENON_RETURN_IF_ERROR(read("tenon.head_dim", 1 << 16, &shape.head_dim));
   const auto kept = metadata.find("tenon.kv_cache");
-  shape.f32 = kept != metadata.end() && kept->second == "f32";
+  const auto type = kernels::ParseKvType(kept != metadata.end() ? kept->second : "f16", shape.head_dim);
+  if (!type.ok()) return BadInput("metadata 'tenon.kv_cache': {}", type.status().message());
+  shape.type = *type;
   return shape;
 }
 
 Result<std::unique_ptr<KvPool>> KvPool::Create(const KvShape& shape, int64_t blocks) {
   constexpr uint64_t kMost = uint64_t{1} << 46;
-  const uint64_t each = shape.block_bytes();
+  const auto each = static_cast<uint64_t>(shape.block_bytes());
   if (blocks < 1 || each > kMost / static_cast<uint64_t>(blocks)) {
     return ResourceLimit("a cache of {} blocks of {} bytes; at most {} bytes allowed", blocks, each, kMost);
   }
@@ -45,7 +49,7 @@ KvPool::KvPool(const KvShape& shape, std::byte* memory, int64_t blocks)
 }
 
 KvPool::~KvPool() {
-  munmap(memory_, shape_.block_bytes() * users_.size());
+  munmap(memory_, static_cast<size_t>(shape_.block_bytes()) * users_.size());
 }
 
 Result<int32_t> KvPool::Take() {
@@ -66,7 +70,7 @@ void KvPool::Release(int32_t block) {
 void KvPool::Describe(kernels::KvStep* step) const {
   step->pool = memory_;
   step->num_blocks = blocks();
-  step->layers = shape_.layers, step->kv_heads = shape_.kv_heads, step->head_dim = shape_.head_dim, step->f32 = shape_.f32;
+  step->shape = shape_;
 }
 
 }  // namespace tenon::runtime

@@ -14,23 +14,14 @@
 
 namespace tenon::runtime {
 
-/// What a model's metadata tells of its cache.
-struct KvShape {
-  int64_t layers = 0, kv_heads = 0, head_dim = 0;
-  bool f32 = false;   ///< elements, else f16
-  /// kBadInput when these are no metadata of a decoder.
-  static Result<KvShape> FromMetadata(const std::map<std::string, std::string>& metadata);
-  uint64_t block_bytes() const {
-    return static_cast<uint64_t>(2 * layers * kv_heads * head_dim * kernels::kKvBlockTokens) *
-           (f32 ? sizeof(float) : sizeof(uint16_t));
-  }
-};
+/// What a model's metadata tells of its cache. kBadInput when these are no metadata of a decoder.
+Result<kernels::KvShape> KvShapeOf(const std::map<std::string, std::string>& metadata);
 
 /// Not thread-safe.
 class KvPool {
  public:
   /// Pages become resident as blocks are first used. kResourceLimit when the memory cannot be had.
-  static Result<std::unique_ptr<KvPool>> Create(const KvShape& shape, int64_t blocks);
+  static Result<std::unique_ptr<KvPool>> Create(const kernels::KvShape& shape, int64_t blocks);
   ~KvPool();
   KvPool(const KvPool&) = delete;
   KvPool& operator=(const KvPool&) = delete;
@@ -42,14 +33,15 @@ class KvPool {
   /// One user less; without any the block is free again.
   void Release(int32_t block);
 
+  const kernels::KvShape& shape() const { return shape_; }
   int64_t blocks() const { return static_cast<int64_t>(users_.size()); }
   int64_t free_blocks() const { return static_cast<int64_t>(free_.size()); }
   /// Sets all that concerns the pool.
   void Describe(kernels::KvStep* step) const;
 
  private:
-  KvPool(const KvShape& shape, std::byte* memory, int64_t blocks);
-  KvShape shape_;
+  KvPool(const kernels::KvShape& shape, std::byte* memory, int64_t blocks);
+  kernels::KvShape shape_;
   std::byte* memory_;
   std::vector<int32_t> users_;
   std::vector<int32_t> free_;   // the next one last

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from support import command, paths
-from support.gguf_file import TalkingLlama, TinyLlama
+from support.gguf_file import CACHES, TalkingLlama, TinyLlama, WideLlama
 
 
 def tenon(*args, ok=True):
@@ -66,6 +66,61 @@ def test_greedy_answers_with_a_cache(model):
         tokens.append(token)
 
 
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory):
+    path = tmp_path_factory.mktemp("gguf") / "wide.gguf"
+    return path, WideLlama(path, False)
+
+
+@pytest.mark.parametrize("cache", CACHES)
+def test_types_of_the_cache(wide, tmp_path, cache):
+    path, reference = wide
+    exact = ("--kv-cache", cache, "--op-select-implmode", "high_precision")
+    # What lies in the middle between two numbers of a type may be kept as either.
+    close = 1e-5 if cache == "f32" else 2e-3
+
+    def error(got, want):
+        return np.abs(got - want).max() / np.abs(want).max()
+
+    prompt = np.arange(90) * 13 % 100
+    got = run(path, prompt, tmp_path, *exact)
+    assert error(got, reference.logits(prompt, cache)) < close
+    if cache != "f32":   # the type is the one that was asked for
+        assert error(got, reference.logits(prompt)) > error(got, reference.logits(prompt, cache))
+    # With the cache: a chunk after the other, then token by token over the end of a block of 64.
+    told = generate(path, prompt, *exact, "--chunk", 31, "--temperature", 0, "--max-tokens", 50, "--ignore-eos", "--logprobs", 5)
+    assert told["cache"] == {"type": cache, "bytes_per_token": {"f32": 512, "f16": 256, "bf16": 256, "q8_0": 136}[cache]}
+    scores = reference.logits(np.concatenate([prompt, told["tokens"]]), cache)[len(prompt) - 1:-1]
+    scores -= np.log(np.exp(scores).sum(-1, keepdims=True))
+    for row, entry in zip(scores, told["logprobs"], strict=True):
+        best = [b["id"] for b in entry["top"]]
+        assert error([b["logprob"] for b in entry["top"]], row[best]) < close
+        assert row.max() - row[entry["id"]] < 2 * close * np.abs(row).max()   # the best, but for ties within rounding
+    # Guessing ahead takes tokens back out of the cache.
+    guessed = generate(path, prompt, *exact, "--chunk", 31, "--temperature", 0, "--max-tokens", 50, "--ignore-eos", "--prompt-lookup", 7)
+    assert guessed["tokens"] == told["tokens"] and guessed["prompt_lookup"]["guessed"] > guessed["prompt_lookup"]["confirmed"]
+
+
+@pytest.mark.parametrize("cache", CACHES)
+def test_an_artifact_keeps_the_type_of_its_cache(wide, tmp_path, cache):
+    tenon("compile", wide[0], "-o", tmp_path / "m.tenon", "--kv-cache", cache)
+    flags = ("--temperature", 0, "--max-tokens", 20, "--ignore-eos")
+    compiled, read = generate(tmp_path / "m.tenon", [5, 17, 42], *flags), generate(wide[0], [5, 17, 42], *flags, "--kv-cache", cache)
+    assert (compiled["cache"], compiled["tokens"]) == (read["cache"], read["tokens"])
+
+
+def test_a_cache_of_blocks_needs_heads_that_fit(model):
+    done = tenon("generate", model[0], "--prompt-tokens", "1,2", "--kv-cache", "q8_0", ok=False)
+    line = command.error_line(done)
+    assert done.returncode == 2 and "32" in line and "16" in line and "f16, bf16, f32" in line
+    assert tenon("generate", model[0], "--prompt-tokens", "1,2", "--kv-cache", "q4_0", ok=False).returncode == 2
+
+
+def test_bench_after_a_long_prompt(wide):
+    report = json.loads(tenon("bench", wide[0], "--depth", 70, "--kv-cache", "q8_0", "--duration", "0.01s", "--json").stdout)
+    assert [r["test"] for r in report["results"]] == ["pp512 @ d70", "tg128 @ d70"] and report["cache"]["bytes_per_token"] == 136
+
+
 @pytest.mark.parametrize("flags", [("--temperature", "0"), ("--temperature", "1.5", "--seed", "4"), ("--temperature", "0", "--context", "61")],
                          ids=["greedy", "drawn", "full"])
 def test_prompt_lookup_does_not_change_the_answer(model, flags):
@@ -94,9 +149,9 @@ def talking(tmp_path_factory):
     return path
 
 
-def answer(path, prompt, *flags):
+def answer(path, prompt, *flags, cache="f32"):
     """What `tenon generate --json` tells, and what it streams without."""
-    command_line = ["generate", path, "--temperature", 0, "--kv-cache", "f32", "--prompt", prompt, *flags]
+    command_line = ["generate", path, "--temperature", 0, "--kv-cache", cache, "--prompt", prompt, *flags]
     return json.loads(tenon(*command_line, "--json").stdout), tenon(*command_line).stdout.removesuffix("\n")
 
 
@@ -143,20 +198,23 @@ def test_logprobs(talking):
     assert tenon(*command_line, ok=False).returncode == 2
 
 
-def test_a_turn_of_a_chat_begins_where_the_last_one_ended(talking):
+@pytest.mark.parametrize("cache", ["f32", "q8_0"])
+def test_a_turn_of_a_chat_begins_where_the_last_one_ended(talking, cache):
+    exact = ("--op-select-implmode", "high_precision")
+
     def chat(*lines):
-        done = subprocess.run([paths.TENON, "chat", talking, "--json", "--temperature", "0", "--kv-cache", "f32", "--max-tokens", "30", "--system", "Be brief."],
+        done = subprocess.run([paths.TENON, "chat", talking, "--json", "--temperature", "0", "--kv-cache", cache, *exact, "--max-tokens", "30", "--system", "Be brief."],
                               input="".join(f"{line}\n" for line in lines), capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
     both, first = chat("one", "two"), chat("one")
-    assert both["messages"][:3] == first["messages"] and both["turns"] == 2
+    assert both["messages"][:3] == first["messages"] and both["turns"] == 2 and both["cache"]["type"] == cache
     assert first["usage"]["cached_tokens"] == 0
     assert first["usage"]["prompt_tokens"] <= both["usage"]["cached_tokens"] < both["usage"]["prompt_tokens"]
     # What is kept of the first turn changes nothing: the whole as one new prompt has the same answer.
     rendered = "".join(f"<|im_start|>{m['role']}\n{m['content']}<|im_end|>\n" for m in both["messages"][:4]) + "<|im_start|>assistant\n"
-    assert answer(talking, rendered, "--raw", "--max-tokens", 30)[0]["text"] == both["messages"][4]["content"]
+    assert answer(talking, rendered, "--raw", "--max-tokens", 30, *exact, cache=cache)[0]["text"] == both["messages"][4]["content"]
 
 
 def test_N22_a_sequence_has_the_same_scores_alone_and_among_others(model, tmp_path):

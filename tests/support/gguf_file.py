@@ -34,6 +34,21 @@ def q8_0(w):
     return data.tobytes(), (q.astype(np.float32) * wide).reshape(w.shape)
 
 
+def _through_bf16(x):
+    bits = x.astype(np.float32).view(np.uint32)
+    return ((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000).astype(np.uint32).view(np.float32)
+
+
+def _through_q8_0(x):
+    blocks = x.astype(np.float32).reshape(-1, 32)
+    scale = np.abs(blocks).max(1, keepdims=True) / 127
+    return (np.round(blocks / scale) * scale.astype(np.float16)).reshape(x.shape)
+
+
+# What keys and values are after a cache of each type.
+CACHES = {"f32": lambda x: x.astype(np.float32), "f16": lambda x: x.astype(np.float16), "bf16": _through_bf16, "q8_0": _through_q8_0}
+
+
 def write(path, metadata, tensors):
     """tensors: name -> (shape outermost first, ggml type, bytes)."""
     head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(metadata))
@@ -99,15 +114,16 @@ class TinyLlama:
         out[..., 1::2] = x[..., 1::2] * c + x[..., 0::2] * s
         return out
 
-    def logits(self, tokens):
+    def logits(self, tokens, cache=None):
+        kept = CACHES[cache] if cache else lambda x: x
         w, n, dim = self.w, len(tokens), self.width // self.heads
         x = w["token_embd.weight"][tokens].astype(np.float64)
         for i in range(self.layers):
             p = f"blk.{i}."
             h = self._norm(x, p + "attn_norm.weight")
             q = self._turn((h @ w[p + "attn_q.weight"].T).reshape(n, self.heads, dim))
-            k = self._turn((h @ w[p + "attn_k.weight"].T).reshape(n, self.kv_heads, dim)).repeat(self.heads // self.kv_heads, 1)
-            v = (h @ w[p + "attn_v.weight"].T).reshape(n, self.kv_heads, dim).repeat(self.heads // self.kv_heads, 1)
+            k = kept(self._turn((h @ w[p + "attn_k.weight"].T).reshape(n, self.kv_heads, dim))).repeat(self.heads // self.kv_heads, 1)
+            v = kept((h @ w[p + "attn_v.weight"].T).reshape(n, self.kv_heads, dim)).repeat(self.heads // self.kv_heads, 1)
             s = np.einsum("ihd,jhd->hij", q, k) / np.sqrt(dim)
             s = np.where(np.tril(np.ones((n, n), bool)), s, -np.inf)
             a = np.exp(s - s.max(-1, keepdims=True))
@@ -119,11 +135,16 @@ class TinyLlama:
         return self._norm(x, "output_norm.weight") @ w["token_embd.weight"].T
 
 
+class WideLlama(TinyLlama):
+    """With heads of 32: what blocks of a q8_0 cache need."""
+    heads, kv_heads = 2, 1
+
+
 CHAT_TEMPLATE = ("{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
                  "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}")
 
 
-class TalkingLlama(TinyLlama):
+class TalkingLlama(WideLlama):
     """One that has a tokenizer, a token a byte, and a chat template."""
     vocabulary = 260
 

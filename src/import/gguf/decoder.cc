@@ -5,6 +5,8 @@
 #include <map>
 #include <set>
 
+#include "kernels/kv_step.h"
+
 namespace tenon::import::gguf {
 namespace {
 
@@ -317,7 +319,7 @@ class Builder {
 }  // namespace
 
 Result<ir::Graph> BuildDecoder(std::span<const GgufTensor> tensors, const Config& config, const LanguageModelOptions& options) {
-  if (options.kv_cache != "f16" && options.kv_cache != "f32") return Usage("kv_cache '{}'; allowed: f16, f32", options.kv_cache);
+  TENON_RETURN_IF_ERROR(kernels::ParseKvType(options.kv_cache, config.head_dim).status());
   if (options.weights != "file" && options.weights != "f32") return Usage("weights '{}'; allowed: file, f32", options.weights);
   TENON_ASSIGN_OR_RETURN(ir::Graph graph, Builder(tensors, config, options).Run());
   graph.metadata["tenon.kind"] = "decoder";

@@ -13,6 +13,6 @@ namespace {
 // clang-format on
 }  // namespace
 
-extern const Inner kAvx2 = {Row<uint16_t>, Row<float>, Turn, StoreHalves, Widen, Weigh, AddTile, Divide};
+extern const Inner kAvx2 = {{AccessOf<F16>(), AccessOf<Bf16>(), AccessOf<float>(), AccessOf<Q8>()}, Turn, Weigh, AddTile, Divide};
 
 }  // namespace tenon::kernels::cached_attention

@@ -40,10 +40,10 @@ Result<Params> ParseParams(const Attrs& attrs) {
   p.scale = attrs.Float("scale", 1.0f / std::sqrt(static_cast<float>(p.dim)));
   p.softcap = attrs.Float("softcap", 0), p.epsilon = attrs.Float("epsilon", 1e-6f);
   p.interleaved = attrs.Int("interleaved", 0) != 0;
-  const std::string cache = attrs.String("cache", "f16");
-  if (cache != "f16" && cache != "f32") return BadInput("cache '{}'; allowed: f16, f32", cache);
-  p.f32 = cache == "f32";
-  p.exact = p.f32 || attrs.Int("exact", 0) != 0;
+  const auto cache = ParseKvType(attrs.String("cache", "f16"), p.dim);
+  if (!cache.ok()) return BadInput("{}", cache.status().message());
+  p.cache = *cache;
+  p.exact = p.cache == KvType::kF32 || attrs.Int("exact", 0) != 0;
   return p;
 }
 
@@ -112,9 +112,10 @@ Result<Rows> ResolveRows(const Params& p, const RunArgs& args) {
 }
 
 Status CheckStep(const Params& p, const KvStep& step, int64_t rows) {
-  if (step.kv_heads != p.kv_heads || step.head_dim != p.dim || p.layer >= step.layers || step.f32 != p.f32) {
-    return Internal("a cache of {} layers, {} heads of {} {} for layer {} of {} heads of {} {}", step.layers, step.kv_heads,
-                    step.head_dim, step.f32 ? "f32" : "f16", p.layer, p.kv_heads, p.dim, p.f32 ? "f32" : "f16");
+  const KvShape& kept = step.shape;
+  if (kept.kv_heads != p.kv_heads || kept.head_dim != p.dim || p.layer >= kept.layers || kept.type != p.cache) {
+    return Internal("a cache of {} layers, {} heads of {} {} for layer {} of {} heads of {} {}", kept.layers, kept.kv_heads,
+                    kept.head_dim, KvTypeName(kept.type), p.layer, p.kv_heads, p.dim, KvTypeName(p.cache));
   }
   for (const KvSequence& s : step.sequences) {
     if (s.rows < 0 || s.first_row < 0 || s.first_row + s.rows > rows)

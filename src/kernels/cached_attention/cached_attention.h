@@ -9,8 +9,8 @@
 //     and its first 2 h elements turned by `table` (attribute `interleaved`: pairs (2i, 2i+1), else (i, i + h)). Then
 //     softmax(softcap(scale * q k^T)) v over the tokens up to each row's own, the last `window` of them when that is > 0.
 //     Attributes: heads, kv_heads, head_dim, scale (default 1/sqrt(head_dim)), softcap, window, layer, interleaved, epsilon,
-//     cache (type of the keys and values that are kept: "f16", or "f32", and then products of many rows are of f32 as well),
-//     exact (1: they are with f16 too).
+//     cache (type of the keys and values that are kept: "f16", "bf16", "q8_0", or "f32", and then products of many rows are of
+//     f32 as well), exact (1: they are with the other types too). Keys and values pass through that type before they are used.
 //
 // Without a cache (RunArgs::kv null) each [n] is a sequence of its own from position 0. With one, rows and positions are those of
 // the KvStep; keys and values of this step are stored in its pool.
@@ -29,7 +29,7 @@ struct Params {
   int64_t heads = 0, kv_heads = 0, dim = 0, layer = 0, window = 0;
   float scale = 1, softcap = 0, epsilon = 1e-6f;
   bool interleaved = false;
-  bool f32 = false;  ///< the cache, else f16
+  KvType cache = KvType::kF16;
   bool exact = false;  ///< rows are not rounded to bf16, however many they are
 };
 Result<Params> ParseParams(const Attrs& attrs);

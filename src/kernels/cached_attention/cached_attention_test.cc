@@ -1,5 +1,11 @@
 #include "kernels/cached_attention/cached_attention.h"
 
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <map>
+
+#include "base/half.h"
 #include "kernels/row_check.h"
 
 namespace tenon::kernels {
@@ -9,9 +15,14 @@ struct Case {
   int64_t heads, kv_heads, dim, n, window = 0;
   bool interleaved = false, norms = false;
   float softcap = 0;
-  bool f32 = false;   // the cache
+  KvType cache = KvType::kF16;
   bool exact = false;
-  double tolerance() const { return f32 ? 1e-5 : exact ? 2e-3 : 2e-2; }
+  // Keys that lie in the middle between two numbers may be rounded the other way: all rows turn in f32, the reference in f64.
+  double tolerance() const {
+    if (cache == KvType::kF32) return 1e-5;
+    if (!exact) return 2e-2;   // products of bf16
+    return cache == KvType::kF16 ? 5e-4 : cache == KvType::kQ8_0 ? 2e-3 : 5e-3;
+  }
 };
 
 Attrs AttrsOf(const Case& c) {
@@ -23,7 +34,7 @@ Attrs AttrsOf(const Case& c) {
   a.Set("interleaved", int64_t{c.interleaved});
   a.Set("softcap", c.softcap);
   a.Set("exact", int64_t{c.exact});
-  a.Set("cache", std::string(c.f32 ? "f32" : "f16"));
+  a.Set("cache", std::string(KvTypeName(c.cache)));
   return a;
 }
 
@@ -45,9 +56,13 @@ std::vector<Tensor> InputsOf(const Case& c, const Shape& lead, uint32_t seed) {
 }
 
 TEST(CachedAttention, RowsAgreeWithTheReference) {
-  for (const Case& c : {Case{4, 4, 16, 5}, Case{9, 3, 64, 70}, Case{6, 1, 32, 130, 40}, Case{2, 2, 48, 9, 0, true, true},
-                        Case{4, 2, 16, 66, 0, false, true, 5.0f}, Case{9, 3, 64, 70, 0, false, false, 0, true},
-                        Case{4, 1, 32, 130, 40, true, true, 5.0f, true}}) {
+  for (const Case& c :
+       {Case{4, 4, 16, 5}, Case{9, 3, 64, 70}, Case{6, 1, 32, 130, 40}, Case{2, 2, 48, 9, 0, true, true},
+        Case{4, 2, 16, 66, 0, false, true, 5.0f}, Case{9, 3, 64, 70, 0, false, false, 0, KvType::kF32},
+        Case{4, 1, 32, 130, 40, true, true, 5.0f, KvType::kF32}, Case{9, 3, 64, 70, 0, false, false, 0, KvType::kQ8_0},
+        Case{4, 1, 32, 130, 40, true, true, 5.0f, KvType::kQ8_0, true},
+        Case{3, 1, 96, 70, 0, false, false, 0, KvType::kQ8_0, true}, Case{9, 3, 64, 70, 0, false, false, 0, KvType::kBf16},
+        Case{5, 5, 48, 130, 40, true, true, 5.0f, KvType::kBf16, true}}) {
     EXPECT_GE(CheckRows("CachedAttention", AttrsOf(c), InputsOf(c, {c.n}, 7), 1, c.tolerance(), c.tolerance()), 1);
     EXPECT_GE(CheckRows("CachedAttention", AttrsOf(c), InputsOf(c, {2, c.n}, 8), 1, c.tolerance(), c.tolerance()), 1);
   }
@@ -56,8 +71,8 @@ TEST(CachedAttention, RowsAgreeWithTheReference) {
 // One kernel, told of a cache.
 struct Cached {
   Cached(const Case& shape, const std::string& row, hw::IsaMask mask) : c(shape), attrs(AttrsOf(shape)), isa(mask) {
-    step.layers = 1, step.kv_heads = c.kv_heads, step.head_dim = c.dim, step.num_blocks = 4, step.f32 = c.f32;
-    memory.resize(static_cast<size_t>(step.num_blocks * step.block_elements()) * (c.f32 ? 4 : 2));
+    step.shape = {1, c.kv_heads, c.dim, c.cache}, step.num_blocks = 4;
+    memory.assign(static_cast<size_t>(step.num_blocks * step.shape.block_bytes()), std::byte{0xff});   // NaN, where nothing is
     step.pool = memory.data();
     name = row;
   }
@@ -108,28 +123,109 @@ struct Cached {
   int32_t table[4] = {2, 0, 3, 1};
 };
 
-TEST(CachedAttention, ChunksAndSingleRowsGiveWhatOnePassGives) {
-  // A row multiplies with what the instruction set has: each of its levels.
+// A row multiplies with what the instruction set has: each of its levels.
+std::vector<std::pair<std::string, hw::IsaMask>> Ways() {
   std::vector<std::pair<std::string, hw::IsaMask>> ways = {{"CachedAttention_portable", 0}, {"reference", 0}};
   for (const char* level : {"avx2", "avx512", "avx512bf16", "amx"}) {
     const auto isa = hw::IsaFromLevel(level);
     if (isa.ok() && hw::Covers(hw::DetectIsa(), *isa)) ways.push_back({"", *isa});
   }
-  for (const auto& [f32, exact] : {std::pair(false, false), {false, true}, {true, false}}) {
+  return ways;
+}
+
+TEST(CachedAttention, ChunksAndSingleRowsGiveWhatOnePassGives) {
+  for (const auto& [cache, exact] : {std::pair(KvType::kF16, false),
+                                     {KvType::kF16, true},
+                                     {KvType::kF32, false},
+                                     {KvType::kBf16, false},
+                                     {KvType::kBf16, true},
+                                     {KvType::kQ8_0, false},
+                                     {KvType::kQ8_0, true}}) {
     Case c{6, 3, 32, 200, 90};
-    c.f32 = f32, c.exact = exact;
+    c.cache = cache, c.exact = exact;
     const std::vector<Tensor> in = InputsOf(c, {c.n}, 11);
     const auto whole = Eval("CachedAttention", AttrsOf(c), in, 1, "reference");
     ASSERT_TRUE(whole.ok());
-    for (const auto& [row, isa] : ways) {
+    for (const auto& [row, isa] : Ways()) {
       Cached cached(c, row, isa);
       for (const auto& [from, to] :
            std::vector<std::pair<int64_t, int64_t>>{{0, 100}, {100, 170}, {170, 198}, {198, 199}, {199, 200}}) {
         const std::vector<float> got = cached.Run(in, from, to);
         const float* want = (*whole)[0].Data<float>() + from * c.heads * c.dim;
-        for (size_t i = 0; i < got.size(); ++i)
-          ASSERT_NEAR(got[i], want[i], c.tolerance()) << row << " isa " << isa << " rows " << from << " to " << to;
+        for (size_t i = 0; i < got.size(); ++i) {
+          ASSERT_NEAR(got[i], want[i], c.tolerance())
+              << KvTypeName(cache) << " " << row << " isa " << isa << " rows " << from << " to " << to;
+        }
       }
+    }
+  }
+}
+
+// Values of one block as numbers: element d of token t of one head.
+float ValueIn(const Cached& cached, int64_t head, int64_t t, int64_t d) {
+  const Case& c = cached.c;
+  const std::byte* values = cached.step.Values(cached.table[0], 0, head);
+  const auto halves = [](const std::byte* p, int64_t i) {
+    uint16_t bits;
+    std::memcpy(&bits, p + i * 2, 2);
+    return bits;
+  };
+  const int64_t at = t * c.dim + d;
+  switch (c.cache) {
+    case KvType::kF16: return F16BitsToF32(halves(values, at));
+    case KvType::kBf16: return BF16BitsToF32(halves(values, at));
+    case KvType::kF32: {
+      float f;
+      std::memcpy(&f, values + at * 4, 4);
+      return f;
+    }
+    case KvType::kQ8_0:
+      return static_cast<float>(static_cast<int8_t>(values[at])) * F16BitsToF32(halves(values + c.dim * 64, d / 32 * 64 + t));
+  }
+  return 0;
+}
+
+TEST(CachedAttention, WhatIsKeptIsWhatTheTypeHolds) {
+  // Of the largest of 32: half a step of 1/127, and the rounding of its scale to f16.
+  const std::map<KvType, float> most = {
+      {KvType::kF16, 4.9e-4f}, {KvType::kBf16, 4e-3f}, {KvType::kF32, 0}, {KvType::kQ8_0, 0.5f / 127 + 4.9e-4f}};
+  for (const auto& [type, error] : most) {
+    Case c{2, 2, 64, 3};
+    c.cache = type;
+    std::vector<Tensor> in = InputsOf(c, {c.n}, 3);
+    auto* v = in[2].MutableData<float>();
+    for (int i = 0; i < 32; ++i) v[i] = 0, v[32 + i] = 1e-38f, v[64 + i] *= 1000;
+    for (const auto& [row, isa] : Ways()) {
+      Cached cached(c, row, isa);
+      cached.Run(in, 0, c.n);
+      for (int64_t i = 0; i < in[2].shape().num_elements(); ++i) {
+        const int64_t first = i / 32 * 32;
+        float largest = 0;
+        for (int64_t j = first; j < first + 32; ++j) largest = std::max(largest, std::abs(v[j]));
+        ASSERT_NEAR(ValueIn(cached, i % 128 / 64, i / 128, i % 64), v[i], std::max(largest * error, 1e-38f))
+            << KvTypeName(type) << " " << row << " isa " << isa << " element " << i;
+      }
+    }
+  }
+}
+
+TEST(CachedAttention, EveryInstructionSetKeepsTheSameBytes) {
+  for (const KvType type : {KvType::kF16, KvType::kBf16, KvType::kF32, KvType::kQ8_0}) {
+    Case c{6, 3, 32, 64};
+    c.cache = type;
+    std::vector<Tensor> in = InputsOf(c, {c.n}, 5);
+    in.resize(3);   // not turned, so that keys are not rounded before
+    auto* v = in[2].MutableData<float>();
+    v[0] = v[32 + 20] = std::numeric_limits<float>::quiet_NaN(), v[64 + 3] = std::numeric_limits<float>::infinity();
+    Cached reference(c, "reference", 0);
+    reference.Run(in, 0, c.n);
+    for (const auto& [row, isa] : Ways()) {
+      Cached cached(c, row, isa);
+      cached.Run(in, 0, c.n);
+      EXPECT_FALSE(std::isfinite(ValueIn(cached, 0, 0, 0)));
+      EXPECT_FALSE(std::isfinite(ValueIn(cached, 1, 0, 20)));
+      EXPECT_FALSE(std::isfinite(ValueIn(cached, 2, 0, 3)));
+      EXPECT_TRUE(cached.memory == reference.memory) << KvTypeName(type) << " " << row << " isa " << isa;
     }
   }
 }
@@ -139,6 +235,11 @@ TEST(CachedAttention, SaysWhatIsWrong) {
   std::vector<Tensor> in = InputsOf(c, {c.n}, 1);
   Attrs attrs = AttrsOf(c);
   attrs.Set("kv_heads", int64_t{3});
+  EXPECT_EQ(Eval("CachedAttention", attrs, in).status().code(), Code::kBadInput);
+  attrs = AttrsOf(c);
+  attrs.Set("cache", std::string("q8_0"));   // of 32, where a head has 16
+  EXPECT_EQ(Eval("CachedAttention", attrs, in).status().code(), Code::kBadInput);
+  attrs.Set("cache", std::string("q4_0"));
   EXPECT_EQ(Eval("CachedAttention", attrs, in).status().code(), Code::kBadInput);
   in[1] = RandomF32({3, 16}, 1);
   EXPECT_EQ(Eval("CachedAttention", AttrsOf(c), in).status().code(), Code::kBadInput);

@@ -17,6 +17,11 @@ int64_t Align(int64_t bytes) {
   return (bytes + 63) / 64 * 64;
 }
 
+// Of the cache in scratch.
+KvShape OwnShape(const Params& p) {
+  return {1, p.kv_heads, p.dim, p.cache};
+}
+
 // What lies where in scratch.
 struct Layout {
   int64_t q = 0, keys = 0, pool = 0, table = 0, sequences = 0, tiles = 0, all = 0;
@@ -26,7 +31,7 @@ struct Layout {
     blocks_each = batch == 0 ? 0 : (rows / batch + kTokens - 1) / kTokens;
     keys = Align(rows * p.heads * p.dim * 4);
     pool = keys + Align(threads * p.dim * 4);
-    table = pool + Align(batch * blocks_each * 2 * p.kv_heads * p.dim * kTokens * (p.f32 ? 4 : 2));
+    table = pool + Align(batch * blocks_each * OwnShape(p).block_bytes());
     sequences = table + Align(batch * blocks_each * 4);
     tiles = sequences + Align(batch * static_cast<int64_t>(sizeof(KvSequence)));
     all = tiles + (rows >= kManyRows ? threads * tile_bytes : 0);
@@ -36,7 +41,12 @@ struct Layout {
 class Fast final : public Kernel {
  public:
   Fast(const Params& p, const Inner& inner, const gemm::Bf16Kernels& tiles, int threads)
-      : p_(p), inner_(inner), tiles_(tiles), tile_bytes_(Align(TileBytes(p, tiles))), threads_(std::max(1, threads)) {}
+      : p_(p),
+        inner_(inner),
+        access_(inner.cache[static_cast<size_t>(p.cache)]),
+        tiles_(tiles),
+        tile_bytes_(Align(TileBytes(p, tiles))),
+        threads_(std::max(1, threads)) {}
 
   Result<Configured> Configure(std::span<const View> in, std::span<const View> /*out*/) const override {
     const Shape& s = in[0].shape;
@@ -67,7 +77,7 @@ class Fast final : public Kernel {
                   reinterpret_cast<float*>(args.scratch + layout.keys),
                   y.Data<float>(),
                   args.scratch + layout.tiles};
-    for (const KvSequence& s : step.sequences) p_.f32 ? Prepare<float>(job, s) : Prepare<uint16_t>(job, s);
+    for (const KvSequence& s : step.sequences) Prepare(job, s);
     for (const KvSequence& s : step.sequences) {
       if (s.rows >= kManyRows && p_.dim % 32 == 0 && !p_.exact) {
         Tiles(job, s);
@@ -101,7 +111,7 @@ class Fast final : public Kernel {
     KvStep step;
     step.pool = scratch + layout.pool;
     step.num_blocks = rows.batch * layout.blocks_each;
-    step.layers = 1, step.kv_heads = p_.kv_heads, step.head_dim = p_.dim, step.f32 = p_.f32;
+    step.shape = OwnShape(p_);
     step.sequences = {sequences, static_cast<size_t>(rows.batch)};
     return step;
   }
@@ -117,13 +127,7 @@ class Fast final : public Kernel {
     return t;
   }
 
-  void Store(const float* from, int64_t n, uint16_t* to, int64_t step) const { inner_.store(from, n, to, step); }
-  static void Store(const float* from, int64_t n, float* to, int64_t step) {
-    for (int64_t i = 0; i < n; ++i) to[i * step] = from[i];
-  }
-
   // Turns q, and turns and stores k and v.
-  template <typename E>
   void Prepare(const Job& job, const KvSequence& s) const {
     // Scratch was sized for the threads that make() was told of.
     const int64_t grain = job.args.team.size() > threads_ ? s.rows : std::max<int64_t>(1, 8192 / (p_.heads * p_.dim));
@@ -139,8 +143,8 @@ class Fast final : public Kernel {
           const int64_t at = row * job.rows.kv_step + g * p_.dim;
           const int32_t block = s.blocks[t / kTokens];
           inner_.turn(TurnOf(job, job.rows.k + at, row, 5, key));
-          Store(key, p_.dim, job.step.Keys<E>(block, job.layer, g) + t % kTokens, kTokens);
-          Store(job.rows.v + at, p_.dim, job.step.Values<E>(block, job.layer, g) + t % kTokens * p_.dim, 1);
+          access_.store(key, {job.step.Keys(block, job.layer, g), p_.dim, true}, t % kTokens);
+          access_.store(job.rows.v + at, {job.step.Values(block, job.layer, g), p_.dim, false}, t % kTokens);
         }
       }
     });
@@ -166,7 +170,7 @@ class Fast final : public Kernel {
         t.q = job.q + (row * p_.heads + head) * p_.dim;
         t.scale = p_.scale, t.softcap = p_.softcap;
         t.y = job.y + (row * p_.heads + head) * p_.dim;
-        p_.f32 ? inner_.row_f32(t) : inner_.row(t);
+        access_.row(t);
       }
     });
   }
@@ -187,13 +191,13 @@ class Fast final : public Kernel {
   }
 
   Cache CacheOf(const Job& job, const KvSequence& s, int64_t g) const {
-    const auto* pool = reinterpret_cast<const uint16_t*>(job.step.pool);   // offsets are in elements, of whichever type
-    return {pool, s.blocks, job.step.block_elements(), job.step.Keys<uint16_t>(0, job.layer, g) - pool,
-            job.step.Values<uint16_t>(0, job.layer, g) - pool};
+    return {job.step.pool, s.blocks, job.step.shape.block_bytes(), job.step.Keys(0, job.layer, g) - job.step.pool,
+            job.step.Values(0, job.layer, g) - job.step.pool};
   }
 
   Params p_;
   const Inner& inner_;
+  const Access& access_;   // to a cache of this type
   const gemm::Bf16Kernels& tiles_;
   int64_t tile_bytes_;
   int threads_;

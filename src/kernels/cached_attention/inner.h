@@ -2,27 +2,36 @@
 #ifndef TENON_KERNELS_CACHED_ATTENTION_INNER_H_
 #define TENON_KERNELS_CACHED_ATTENTION_INNER_H_
 
+#include <cstddef>
 #include <cstdint>
+
+#include "kernels/kv_type.h"
 
 namespace tenon::kernels::cached_attention {
 
 inline constexpr int64_t kMaxDim = 512;     ///< of a head, for the fast rows
 inline constexpr int kHeadsAtOnce = 4;
+inline constexpr float kLeastScale = 1e-30f;   ///< of q8_0; up to here, where f16 has 0 anyway, the block is zeros
 
-/// Keys and values of one head group of a layer: block b of the sequence at pool + table[b] * block_elements + offset, in
-/// elements of type E: uint16_t for f16, or float.
+/// Elements of a cache, beside float.
+struct F16 {
+  uint16_t bits;
+};
+struct Bf16 {
+  uint16_t bits;
+};
+struct Q8 {
+  int8_t number;
+};
+
+/// Keys and values of one head group of a layer, as kv_step.h has them: block b of the sequence at pool + table[b] * block_bytes
+/// + offset.
 struct Cache {
-  const void* pool;
+  std::byte* pool;
   const int32_t* table;
-  int64_t block_elements, key_offset, value_offset;
-  template <typename E>
-  const E* Keys(int64_t b) const {
-    return static_cast<const E*>(pool) + table[b] * block_elements + key_offset;
-  }
-  template <typename E>
-  const E* Values(int64_t b) const {
-    return static_cast<const E*>(pool) + table[b] * block_elements + value_offset;
-  }
+  int64_t block_bytes, key_offset, value_offset;
+  std::byte* Keys(int64_t b) const { return pool + table[b] * block_bytes + key_offset; }
+  std::byte* Values(int64_t b) const { return pool + table[b] * block_bytes + value_offset; }
 };
 
 /// One query row against tokens [first, last) for up to kHeadsAtOnce heads that share keys.
@@ -81,14 +90,25 @@ struct DivideTask {
 
 inline constexpr float kNever = -3.0e38f;   ///< the score of what is not seen
 
+/// The keys or the values that one block holds of one head.
+struct Kept {
+  std::byte* data;
+  int64_t dim;               ///< of the head, a multiple of 16; of 32 with q8_0
+  bool turned;               ///< keys: element d of token t at d * 64 + t; values: at t * dim + d
+};
+
+/// What reads and writes a cache of one type.
+struct Access {
+  void (*row)(const RowTask& task);
+  /// x[0, dim) becomes token t.
+  void (*store)(const float* x, const Kept& kept, int64_t t);
+  /// The first `tokens` tokens as floats, as they lie there. Keys are read of all 64, whatever those behind them hold.
+  void (*load)(const Kept& kept, int64_t tokens, float* to);
+};
+
 struct Inner {
-  void (*row)(const RowTask& task);        ///< against a cache of f16
-  void (*row_f32)(const RowTask& task);    ///< against one of f32
+  Access cache[kKvTypes];    ///< by KvType
   void (*turn)(const TurnTask& task);
-  /// to[i * step] = f16(from[i])
-  void (*store)(const float* from, int64_t n, uint16_t* to, int64_t step);
-  /// to[i] = from[i], n a multiple of 16
-  void (*widen)(const uint16_t* from, int64_t n, float* to);
   void (*weigh)(const WeighTask& task);
   void (*add)(const AddTask& task);
   void (*divide)(const DivideTask& task);

@@ -12,6 +12,7 @@ namespace {
 // clang-format on
 }  // namespace
 
-extern const Inner kPortable = {Row<uint16_t>, Row<float>, Turn, StoreHalves, Widen, Weigh, AddTile, Divide};
+extern const Inner kPortable = {
+    {AccessOf<F16>(), AccessOf<Bf16>(), AccessOf<float>(), AccessOf<Q8>()}, Turn, Weigh, AddTile, Divide};
 
 }  // namespace tenon::kernels::cached_attention

@@ -46,6 +46,63 @@ Status RunRope(const Rope& rope, const RunArgs& args) {
   return {};
 }
 
+// The key or the value of one token, among those of one head in a block.
+struct Place {
+  std::byte* head;
+  KvType type;
+  int64_t dim, token;
+  bool turned;   // keys are, values are not
+
+  template <typename E>
+  E& At(int64_t d) const {
+    return reinterpret_cast<E*>(head)[turned ? d * kKvBlockTokens + token : token * dim + d];
+  }
+  // Of q8_0: what the block of element d is multiples of.
+  uint16_t& Scale(int64_t d) const {
+    return reinterpret_cast<uint16_t*>(head + dim * kKvBlockTokens)[d / kQ8Block * kKvBlockTokens + token];
+  }
+
+  void Keep(const std::vector<double>& x) const {
+    float inverse = 0;   // of the scale
+    for (int64_t d = 0; d < dim; ++d) {
+      const auto f = static_cast<float>(x[static_cast<size_t>(d)]);
+      switch (type) {
+        case KvType::kF16: At<uint16_t>(d) = F32ToF16Bits(f); break;
+        case KvType::kBf16: At<uint16_t>(d) = F32ToBF16Bits(f); break;
+        case KvType::kF32: At<float>(d) = f; break;
+        case KvType::kQ8_0:
+          if (d % kQ8Block == 0) inverse = BeginBlock(x, d);
+          At<int8_t>(d) = static_cast<int8_t>(std::max(-127.0f, std::nearbyint(f * inverse)));
+      }
+    }
+  }
+  std::vector<double> Recall() const {
+    std::vector<double> x;
+    for (int64_t d = 0; d < dim; ++d) {
+      switch (type) {
+        case KvType::kF16: x.push_back(F16BitsToF32(At<uint16_t>(d))); break;
+        case KvType::kBf16: x.push_back(BF16BitsToF32(At<uint16_t>(d))); break;
+        case KvType::kF32: x.push_back(At<float>(d)); break;
+        case KvType::kQ8_0: x.push_back(At<int8_t>(d) * static_cast<double>(F16BitsToF32(Scale(d)))); break;
+      }
+    }
+    return x;
+  }
+
+ private:
+  // Sets the scale of the block that begins with element d; returns the inverse of what it was rounded from, 0 for none.
+  float BeginBlock(const std::vector<double>& x, int64_t d) const {
+    float most = 0, nothing = 0;   // NaN when an element is not finite
+    for (int64_t i = d; i < d + kQ8Block; ++i) {
+      const auto f = static_cast<float>(x[static_cast<size_t>(i)]);
+      most = std::max(most, std::abs(f)), nothing += f * 0.0f;
+    }
+    const float scale = most / 127.0f + nothing;
+    Scale(d) = F32ToF16Bits(scale);
+    return scale > kLeastScale ? 1.0f / scale : 0.0f;
+  }
+};
+
 class Reference final : public Kernel {
  public:
   explicit Reference(const Params& p) : p_(p) {}
@@ -85,48 +142,23 @@ class Reference final : public Kernel {
     return v;
   }
 
-  // Key and value of one token in a block of the cache.
-  template <typename E>
-  void Keep(const KvStep& kv, int64_t block, int64_t g, int64_t at, const std::vector<double>& k,
-            const std::vector<double>& v) const {
-    const auto element = [](double x) {
-      if constexpr (std::is_same_v<E, float>) return static_cast<float>(x);
-      return static_cast<E>(F32ToF16Bits(static_cast<float>(x)));
-    };
-    for (int64_t d = 0; d < p_.dim; ++d) {
-      kv.Keys<E>(block, p_.layer, g)[d * kKvBlockTokens + at] = element(k[static_cast<size_t>(d)]);
-      kv.Values<E>(block, p_.layer, g)[at * p_.dim + d] = element(v[static_cast<size_t>(d)]);
-    }
-  }
-  template <typename E>
-  void Recall(const KvStep& kv, int64_t block, int64_t g, int64_t at, std::vector<double>* k, std::vector<double>* v) const {
-    const auto number = [](E x) {
-      if constexpr (std::is_same_v<E, float>) return x;
-      return F16BitsToF32(static_cast<uint16_t>(x));
-    };
-    for (int64_t d = 0; d < p_.dim; ++d) {
-      (*k)[static_cast<size_t>(d)] = number(kv.Keys<E>(block, p_.layer, g)[d * kKvBlockTokens + at]);
-      (*v)[static_cast<size_t>(d)] = number(kv.Values<E>(block, p_.layer, g)[at * p_.dim + d]);
-    }
-  }
-
   void Sequence(const RunArgs& args, const Rows& rows, const KvSequence& s, const KvStep* kv, float* y) const {
+    const KvShape one{1, 1, p_.dim, p_.cache};
+    std::vector<std::byte> own(static_cast<size_t>(one.block_bytes()));   // without a cache: where each token passes through
     for (int64_t g = 0; g < p_.kv_heads; ++g) {
       std::vector<std::vector<double>> keys, values;
       for (int64_t t = 0; t < s.past + s.rows; ++t) {
-        std::vector<double> k(static_cast<size_t>(p_.dim)), v(k);
         const int64_t block = kv != nullptr ? s.blocks[t / kKvBlockTokens] : 0, at = t % kKvBlockTokens;
+        const Place key{kv != nullptr ? kv->Keys(block, p_.layer, g) : own.data(), p_.cache, p_.dim, at, true};
+        const Place value{kv != nullptr ? kv->Values(block, p_.layer, g) : own.data() + one.head_bytes(), p_.cache, p_.dim, at,
+                          false};
         if (t >= s.past) {
-          const int64_t row = s.first_row + t - s.past;
-          k = Turned(args, rows, rows.k + row * rows.kv_step + g * p_.dim, row, 5);
-          const float* from = rows.v + row * rows.kv_step + g * p_.dim;
-          v.assign(from, from + p_.dim);
-          if (kv != nullptr) p_.f32 ? Keep<float>(*kv, block, g, at, k, v) : Keep<uint16_t>(*kv, block, g, at, k, v);
-        } else {
-          p_.f32 ? Recall<float>(*kv, block, g, at, &k, &v) : Recall<uint16_t>(*kv, block, g, at, &k, &v);
+          const int64_t row = s.first_row + t - s.past, from = row * rows.kv_step + g * p_.dim;
+          key.Keep(Turned(args, rows, rows.k + from, row, 5));
+          value.Keep({rows.v + from, rows.v + from + p_.dim});
         }
-        keys.push_back(std::move(k));
-        values.push_back(std::move(v));
+        keys.push_back(key.Recall());
+        values.push_back(value.Recall());
       }
       for (int64_t h = 0; h < p_.heads / p_.kv_heads; ++h) {
         for (int64_t i = 0; i < s.rows; ++i) {

@@ -8,11 +8,100 @@ static inline void Softcap(float cap, float* s) {
   }
 }
 
-static inline V LoadElements(const uint16_t* p) {
-  return LoadH(p);
+static inline V LoadElements(const F16* p) {
+  return LoadH(&p->bits);
+}
+static inline V LoadElements(const Bf16* p) {
+  return LoadB(&p->bits);
 }
 static inline V LoadElements(const float* p) {
   return Load(p);
+}
+static inline V LoadElements(const Q8* p) {
+  return LoadI8(&p->number);
+}
+static inline void StoreElements(F16* p, V v) {
+  StoreH(&p->bits, v);
+}
+static inline void StoreElements(Bf16* p, V v) {
+  StoreB(&p->bits, v);
+}
+static inline void StoreElements(float* p, V v) {
+  Store(p, v);
+}
+
+// Scales of q8_0 follow the elements: of block i of all 64 tokens at 64 i.
+template <typename E>
+inline constexpr bool kScaled = false;
+template <>
+inline constexpr bool kScaled<Q8> = true;
+
+static inline const uint16_t* ScalesOf(const Q8* elements, int64_t dim, int64_t first) {
+  return reinterpret_cast<const uint16_t*>(elements + dim * 64) + first / kQ8Block * 64;
+}
+
+// Products of the queries with the keys of 64 tokens: s[h][0, 64).
+template <typename E, int kHeads>
+static inline void Scores(const RowTask& t, const E* keys, float* scores) {
+  const int64_t part = kScaled<E> ? kQ8Block : t.dim;
+  for (int64_t first = 0; first < t.dim; first += part) {
+    V s[kHeads][4];
+    for (auto& head : s) head[0] = head[1] = head[2] = head[3] = Zero();
+    const E* k = keys + first * 64;
+    for (int64_t d = first; d < first + part; ++d, k += 64) {
+      const V k0 = LoadElements(k), k1 = LoadElements(k + 16), k2 = LoadElements(k + 32), k3 = LoadElements(k + 48);
+      for (int h = 0; h < kHeads; ++h) {
+        const V q = Set(t.q[h * t.dim + d]);
+        s[h][0] = Fma(k0, q, s[h][0]), s[h][1] = Fma(k1, q, s[h][1]);
+        s[h][2] = Fma(k2, q, s[h][2]), s[h][3] = Fma(k3, q, s[h][3]);
+      }
+    }
+    for (int h = 0; h < kHeads; ++h) {
+      for (int i = 0; i < 4; ++i) {
+        float* to = scores + h * 64 + i * 16;
+        if constexpr (kScaled<E>) {
+          const V scale = LoadH(ScalesOf(keys, t.dim, first) + i * 16);
+          s[h][i] = first == 0 ? Mul(s[h][i], scale) : Fma(s[h][i], scale, Load(to));
+        }
+        Store(to, s[h][i]);
+      }
+    }
+  }
+}
+
+// o += weights [kHeads][64] times the values of tokens [begin, end).
+template <typename E, int kHeads>
+static inline void AddValues(const RowTask& t, const E* values, const float* weights, int64_t begin, int64_t end, float* o) {
+  [[maybe_unused]] float scaled[kHeads * 64];
+  for (int64_t d = 0; d < t.dim; d += 32) {
+    const bool two = d + 16 < t.dim;
+    const float* w = weights;
+    if constexpr (kScaled<E>) {
+      w = scaled;
+      const uint16_t* scales = ScalesOf(values, t.dim, d);
+      for (int i = 0; i < 64; i += 16) {
+        const V scale = LoadH(scales + i);
+        for (int h = 0; h < kHeads; ++h) Store(scaled + h * 64 + i, Mul(Load(weights + h * 64 + i), scale));
+      }
+    }
+    V a[kHeads][2];
+    for (int h = 0; h < kHeads; ++h) {
+      a[h][0] = Load(o + h * t.dim + d);
+      a[h][1] = two ? Load(o + h * t.dim + d + 16) : Zero();
+    }
+    for (int64_t i = begin; i < end; ++i) {
+      const E* v = values + i * t.dim + d;
+      const V v0 = LoadElements(v), v1 = two ? LoadElements(v + 16) : Zero();
+      for (int h = 0; h < kHeads; ++h) {
+        const V weight = Set(w[h * 64 + i]);
+        a[h][0] = Fma(v0, weight, a[h][0]), a[h][1] = Fma(v1, weight, a[h][1]);
+      }
+    }
+    for (int h = 0; h < kHeads; ++h) {
+      Store(o + h * t.dim + d, a[h][0]);
+      if (two) Store(o + h * t.dim + d + 16, a[h][1]);
+    }
+  }
 }
 
 // Online softmax over blocks of 64 tokens: o and sum are of what has been seen, relative to e^max.
@@ -22,21 +111,11 @@ void RowOf(const RowTask& t) {
   for (int h = 0; h < kHeads; ++h) max[h] = kNever, sum[h] = 0;
   for (int64_t i = 0; i < kHeads * t.dim; i += 16) Store(o + i, Zero());
   for (int64_t b = t.first / 64; b * 64 < t.last; ++b) {
-    const E* keys = t.cache.Keys<E>(b);
-    V s[kHeads][4];
-    for (auto& head : s) head[0] = head[1] = head[2] = head[3] = Zero();
-    for (int64_t d = 0; d < t.dim; ++d, keys += 64) {
-      const V k0 = LoadElements(keys), k1 = LoadElements(keys + 16), k2 = LoadElements(keys + 32), k3 = LoadElements(keys + 48);
-      for (int h = 0; h < kHeads; ++h) {
-        const V q = Set(t.q[h * t.dim + d]);
-        s[h][0] = Fma(k0, q, s[h][0]), s[h][1] = Fma(k1, q, s[h][1]);
-        s[h][2] = Fma(k2, q, s[h][2]), s[h][3] = Fma(k3, q, s[h][3]);
-      }
-    }
+    Scores<E, kHeads>(t, reinterpret_cast<const E*>(t.cache.Keys(b)), p);
     const int64_t begin = t.first > b * 64 ? t.first - b * 64 : 0, end = t.last - b * 64 < 64 ? t.last - b * 64 : 64;
     for (int h = 0; h < kHeads; ++h) {
       float* e = p + h * 64;
-      for (int i = 0; i < 4; ++i) Store(e + i * 16, Mul(s[h][i], Set(t.scale)));
+      for (int i = 0; i < 64; i += 16) Store(e + i, Mul(Load(e + i), Set(t.scale)));
       if (t.softcap > 0) Softcap(t.softcap, e);
       for (int64_t i = 0; i < begin; ++i) e[i] = kNever;
       for (int64_t i = end; i < 64; ++i) e[i] = kNever;
@@ -54,27 +133,7 @@ void RowOf(const RowTask& t) {
       max[h] = now;
       for (int64_t d = 0; d < t.dim; d += 16) Store(o + h * t.dim + d, Mul(Load(o + h * t.dim + d), Set(c[0])));
     }
-    const E* values = t.cache.Values<E>(b);
-    for (int64_t d = 0; d < t.dim; d += 32) {
-      const bool two = d + 16 < t.dim;
-      V a[kHeads][2];
-      for (int h = 0; h < kHeads; ++h) {
-        a[h][0] = Load(o + h * t.dim + d);
-        a[h][1] = two ? Load(o + h * t.dim + d + 16) : Zero();
-      }
-      for (int64_t i = begin; i < end; ++i) {
-        const E* v = values + i * t.dim + d;
-        const V v0 = LoadElements(v), v1 = two ? LoadElements(v + 16) : Zero();
-        for (int h = 0; h < kHeads; ++h) {
-          const V w = Set(p[h * 64 + i]);
-          a[h][0] = Fma(v0, w, a[h][0]), a[h][1] = Fma(v1, w, a[h][1]);
-        }
-      }
-      for (int h = 0; h < kHeads; ++h) {
-        Store(o + h * t.dim + d, a[h][0]);
-        if (two) Store(o + h * t.dim + d + 16, a[h][1]);
-      }
-    }
+    AddValues<E, kHeads>(t, reinterpret_cast<const E*>(t.cache.Values(b)), p, begin, end, o);
   }
   for (int h = 0; h < kHeads; ++h) {
     const V inverse = Set(sum[h] > 0 ? 1.0f / sum[h] : 0.0f);
@@ -128,20 +187,69 @@ void Turn(const TurnTask& t) {
   for (i = 2 * t.half; i < t.dim; ++i) t.to[i] = x[i];
 }
 
-void StoreHalves(const float* from, int64_t n, uint16_t* to, int64_t step) {
-  uint16_t block[16];
-  for (int64_t i = 0; i < n; i += 16) {
-    if (step == 1) {
-      StoreH(to + i, Load(from + i));
+template <typename E>
+void StoreToken(const float* x, const Kept& kept, int64_t t) {
+  E* to = reinterpret_cast<E*>(kept.data) + (kept.turned ? t : t * kept.dim);
+  for (int64_t i = 0; i < kept.dim; i += 16) {
+    if (!kept.turned) {
+      StoreElements(to + i, Load(x + i));
       continue;
     }
-    StoreH(block, Load(from + i));
-    for (int64_t j = 0; j < 16; ++j) to[(i + j) * step] = block[j];
+    E block[16];
+    StoreElements(block, Load(x + i));
+    for (int64_t j = 0; j < 16; ++j) to[(i + j) * 64] = block[j];
+  }
+}
+template <>
+void StoreToken<Q8>(const float* x, const Kept& kept, int64_t t) {
+  Q8* elements = reinterpret_cast<Q8*>(kept.data);
+  Q8* to = elements + (kept.turned ? t : t * kept.dim);
+  const int64_t step = kept.turned ? 64 : 1;
+  auto* scales = reinterpret_cast<uint16_t*>(elements + kept.dim * 64) + t;
+  for (int64_t i = 0; i < kept.dim; i += kQ8Block, scales += 64) {
+    const V a = Load(x + i), b = Load(x + i + 16);
+    // What is not finite makes NaN of the scale, and so of the block.
+    const float nothing = SumOf(Fma(a, Zero(), Mul(b, Zero())));
+    const float scale = MaxOf(Max(Abs(a), Abs(b))) / 127.0f + nothing, inverse = scale > kLeastScale ? 1.0f / scale : 0.0f;
+    float rounded[kQ8Block];
+    uint16_t scale_bits[16];
+    // NaN becomes a number that int8 has.
+    Store(rounded, Max(RoundV(Mul(a, Set(inverse))), Set(-127.0f)));
+    Store(rounded + 16, Max(RoundV(Mul(b, Set(inverse))), Set(-127.0f)));
+    StoreH(scale_bits, Set(scale));
+    *scales = scale_bits[0];
+    for (int64_t j = 0; j < kQ8Block; ++j) to[(i + j) * step].number = static_cast<int8_t>(rounded[j]);
   }
 }
 
-void Widen(const uint16_t* from, int64_t n, float* to) {
-  for (int64_t i = 0; i < n; i += 16) Store(to + i, LoadH(from + i));
+template <typename E>
+void LoadTokens(const Kept& kept, int64_t tokens, float* to) {
+  const E* from = reinterpret_cast<const E*>(kept.data);
+  const int64_t n = kept.dim * (kept.turned ? 64 : tokens);
+  for (int64_t i = 0; i < n; i += 16) Store(to + i, LoadElements(from + i));
+}
+template <>
+void LoadTokens<Q8>(const Kept& kept, int64_t tokens, float* to) {
+  const Q8* from = reinterpret_cast<const Q8*>(kept.data);
+  for (int64_t d = 0; d < kept.dim; d += kQ8Block) {
+    float scales[64];
+    for (int i = 0; i < 64; i += 16) Store(scales + i, LoadH(ScalesOf(from, kept.dim, d) + i));
+    for (int64_t i = 0; i < kQ8Block && kept.turned; ++i) {
+      const int64_t at = (d + i) * 64;
+      for (int64_t t = 0; t < 64; t += 16) Store(to + at + t, Mul(LoadElements(from + at + t), Load(scales + t)));
+    }
+    for (int64_t t = 0; t < tokens && !kept.turned; ++t) {
+      const int64_t at = t * kept.dim + d;
+      const V scale = Set(scales[t]);
+      Store(to + at, Mul(LoadElements(from + at), scale));
+      Store(to + at + 16, Mul(LoadElements(from + at + 16), scale));
+    }
+  }
+}
+
+template <typename E>
+constexpr Access AccessOf() {
+  return {Row<E>, StoreToken<E>, LoadTokens<E>};
 }
 
 // e^x for x <= 0, to five digits: what it is for is rounded to bf16.

@@ -70,17 +70,21 @@ void RunTile(const TileJob& job, const Inner& inner, const gemm::Bf16Kernels& ke
   const int64_t first = p.window > 0 ? std::max<int64_t>(0, job.position + 1 - p.window) : 0;
   for (int64_t b = first / kKvBlockTokens; b * kKvBlockTokens < last; ++b) {
     const int64_t tokens = std::min(kKvBlockTokens, last - b * kKvBlockTokens);
-    const auto load = [&](const uint16_t* from, int64_t k, int64_t n, int64_t k_stride, int64_t columns, int64_t to) {
-      inner.widen(from, k * k_stride, floats(parts.wide));
-      kernels.narrow(floats(parts.wide), k * k_stride, halves(parts.narrow));
-      const int64_t depth = (k + 31) / 32 * 32;
+    // Tokens that are not there yet count as zeros: what lies in the block behind them may be anything.
+    const auto load = [&](const Kept& kept, int64_t k, int64_t n, int64_t columns, int64_t to) {
+      const int64_t k_stride = kept.turned ? kKvBlockTokens : dim, depth = (k + 31) / 32 * 32;
+      const auto* narrow = reinterpret_cast<const uint16_t*>(kept.data);
+      if (p.cache != KvType::kBf16) {
+        inner.cache[static_cast<size_t>(p.cache)].load(kept, tokens, floats(parts.wide));
+        kernels.narrow(floats(parts.wide), k * k_stride, halves(parts.narrow));
+        narrow = halves(parts.narrow);
+      }
       for (int64_t c = 0; c < columns; c += 32) {
-        kernels.pack_panel(halves(parts.narrow) + c, k, std::min<int64_t>(32, n - c), k_stride, 1, halves(to) + c * depth);
+        kernels.pack_panel(narrow + c, k, std::min<int64_t>(32, n - c), k_stride, 1, halves(to) + c * depth);
       }
     };
-    // Tokens that are not there yet count as zeros: what lies in the block behind them may be anything.
-    load(job.cache.Keys<uint16_t>(b), dim, tokens, kKvBlockTokens, (tokens + 31) / 32 * 32, parts.keys);
-    load(job.cache.Values<uint16_t>(b), tokens, dim, dim, dim, parts.values);
+    load({job.cache.Keys(b), dim, true}, dim, tokens, (tokens + 31) / 32 * 32, parts.keys);
+    load({job.cache.Values(b), dim, false}, tokens, dim, dim, parts.values);
     if (tokens <= 32) std::fill(scores + 1024, scores + 2048, 0.0f);
     for (int64_t h = 0; h < job.heads; ++h) {
       if (kernels.begin != nullptr) kernels.begin();

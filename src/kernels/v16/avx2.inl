@@ -19,6 +19,13 @@ static inline V LoadH(const uint16_t* p) {
   const __m128i* h = reinterpret_cast<const __m128i*>(p);
   return {_mm256_cvtph_ps(_mm_loadu_si128(h)), _mm256_cvtph_ps(_mm_loadu_si128(h + 1))};
 }
+static inline V LoadB(const uint16_t* p) {
+  const auto half = [](const uint16_t* from) {
+    const __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
+  };
+  return {half(p), half(p + 8)};
+}
 static inline V LoadI8(const int8_t* p) {
   const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
   return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)), _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(bytes, 8)))};
@@ -53,6 +60,17 @@ static inline void StoreH(uint16_t* p, V v) {
   __m128i* h = reinterpret_cast<__m128i*>(p);
   _mm_storeu_si128(h, _mm256_cvtps_ph(v.a, _MM_FROUND_TO_NEAREST_INT));
   _mm_storeu_si128(h + 1, _mm256_cvtps_ph(v.b, _MM_FROUND_TO_NEAREST_INT));
+}
+static inline void StoreB(uint16_t* p, V v) {
+  const auto half = [](__m256 x) {   // to the nearest, ties to even; NaN stays one
+    const __m256i bits = _mm256_castps_si256(x), odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    const __m256i rounded = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+    const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
+    const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+    return _mm256_srli_epi32(_mm256_blendv_epi8(rounded, quiet, nan), 16);
+  };
+  const __m256i packed = _mm256_packus_epi32(half(v.a), half(v.b));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_permute4x64_epi64(packed, 0xd8));
 }
 static inline V Fma(V x, V y, V z) {
   return {_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b)};

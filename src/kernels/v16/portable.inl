@@ -23,6 +23,11 @@ static inline V LoadH(const uint16_t* p) {
   for (int i = 0; i < 16; ++i) r.f[i] = F16BitsToF32(p[i]);
   return r;
 }
+static inline V LoadB(const uint16_t* p) {
+  V r;
+  for (int i = 0; i < 16; ++i) r.f[i] = BF16BitsToF32(p[i]);
+  return r;
+}
 static inline V LoadI8(const int8_t* p) {
   V r;
   for (int i = 0; i < 16; ++i) r.f[i] = p[i];
@@ -41,6 +46,9 @@ static inline void StorePairs(float* p, V first, V second) {
 }
 static inline void StoreH(uint16_t* p, V a) {
   for (int i = 0; i < 16; ++i) p[i] = F32ToF16Bits(a.f[i]);
+}
+static inline void StoreB(uint16_t* p, V a) {
+  for (int i = 0; i < 16; ++i) p[i] = F32ToBF16Bits(a.f[i]);
 }
 static inline V Fma(V x, V y, V z) {
   V r;
