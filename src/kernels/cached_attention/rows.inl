@@ -40,23 +40,34 @@ static inline const uint16_t* ScalesOf(const Q8* elements, int64_t dim, int64_t 
   return reinterpret_cast<const uint16_t*>(elements + dim * 64) + first / kQ8Block * 64;
 }
 
-// Products of the queries with the keys of 64 tokens: s[h][0, 64).
+// `n` elements that are read soon.
+template <typename E>
+static inline void Fetch(const E* p, int64_t n) {
+  for (const E* end = p + n; p < end; p += 64 / sizeof(E)) __builtin_prefetch(p);
+}
+
+// Products of the queries with the keys of 64 tokens: s[h][0, 64). Fetches as many elements of `next`.
 template <typename E, int kHeads>
-static inline void Scores(const RowTask& t, const E* keys, float* scores) {
+static inline void Scores(const RowTask& t, const E* keys, const E* next, float* scores) {
   const int64_t part = kScaled<E> ? kQ8Block : t.dim;
   for (int64_t first = 0; first < t.dim; first += part) {
     V s[kHeads][4];
+#pragma GCC unroll 4
     for (auto& head : s) head[0] = head[1] = head[2] = head[3] = Zero();
     const E* k = keys + first * 64;
     for (int64_t d = first; d < first + part; ++d, k += 64) {
+      Fetch(next + d * 64, 64);
       const V k0 = LoadElements(k), k1 = LoadElements(k + 16), k2 = LoadElements(k + 32), k3 = LoadElements(k + 48);
+#pragma GCC unroll 4
       for (int h = 0; h < kHeads; ++h) {
         const V q = Set(t.q[h * t.dim + d]);
         s[h][0] = Fma(k0, q, s[h][0]), s[h][1] = Fma(k1, q, s[h][1]);
         s[h][2] = Fma(k2, q, s[h][2]), s[h][3] = Fma(k3, q, s[h][3]);
       }
     }
+#pragma GCC unroll 4
     for (int h = 0; h < kHeads; ++h) {
+#pragma GCC unroll 4
       for (int i = 0; i < 4; ++i) {
         float* to = scores + h * 64 + i * 16;
         if constexpr (kScaled<E>) {
@@ -69,9 +80,10 @@ static inline void Scores(const RowTask& t, const E* keys, float* scores) {
   }
 }
 
-// o += weights [kHeads][64] times the values of tokens [begin, end).
+// o += weights [kHeads][64] times the values of tokens [begin, end). Fetches as many elements of `next`.
 template <typename E, int kHeads>
-static inline void AddValues(const RowTask& t, const E* values, const float* weights, int64_t begin, int64_t end, float* o) {
+static inline void AddValues(const RowTask& t, const E* values, const E* next, const float* weights, int64_t begin, int64_t end,
+                             float* o) {
   [[maybe_unused]] float scaled[kHeads * 64];
   for (int64_t d = 0; d < t.dim; d += 32) {
     const bool two = d + 16 < t.dim;
@@ -81,22 +93,27 @@ static inline void AddValues(const RowTask& t, const E* values, const float* wei
       const uint16_t* scales = ScalesOf(values, t.dim, d);
       for (int i = 0; i < 64; i += 16) {
         const V scale = LoadH(scales + i);
+#pragma GCC unroll 4
         for (int h = 0; h < kHeads; ++h) Store(scaled + h * 64 + i, Mul(Load(weights + h * 64 + i), scale));
       }
     }
     V a[kHeads][2];
+#pragma GCC unroll 4
     for (int h = 0; h < kHeads; ++h) {
       a[h][0] = Load(o + h * t.dim + d);
       a[h][1] = two ? Load(o + h * t.dim + d + 16) : Zero();
     }
     for (int64_t i = begin; i < end; ++i) {
+      Fetch(next + d * 64 + i * (two ? 32 : 16), two ? 32 : 16);
       const E* v = values + i * t.dim + d;
       const V v0 = LoadElements(v), v1 = two ? LoadElements(v + 16) : Zero();
+#pragma GCC unroll 4
       for (int h = 0; h < kHeads; ++h) {
         const V weight = Set(w[h * 64 + i]);
         a[h][0] = Fma(v0, weight, a[h][0]), a[h][1] = Fma(v1, weight, a[h][1]);
       }
     }
+#pragma GCC unroll 4
     for (int h = 0; h < kHeads; ++h) {
       Store(o + h * t.dim + d, a[h][0]);
       if (two) Store(o + h * t.dim + d + 16, a[h][1]);
@@ -111,7 +128,10 @@ void RowOf(const RowTask& t) {
   for (int h = 0; h < kHeads; ++h) max[h] = kNever, sum[h] = 0;
   for (int64_t i = 0; i < kHeads * t.dim; i += 16) Store(o + i, Zero());
   for (int64_t b = t.first / 64; b * 64 < t.last; ++b) {
-    Scores<E, kHeads>(t, reinterpret_cast<const E*>(t.cache.Keys(b)), p);
+    const auto* keys = reinterpret_cast<const E*>(t.cache.Keys(b));
+    const auto* values = reinterpret_cast<const E*>(t.cache.Values(b));
+    const auto* next = (b + 1) * 64 < t.last ? reinterpret_cast<const E*>(t.cache.Keys(b + 1)) : keys;
+    Scores<E, kHeads>(t, keys, values, p);
     const int64_t begin = t.first > b * 64 ? t.first - b * 64 : 0, end = t.last - b * 64 < 64 ? t.last - b * 64 : 64;
     for (int h = 0; h < kHeads; ++h) {
       float* e = p + h * 64;
@@ -133,7 +153,7 @@ void RowOf(const RowTask& t) {
       max[h] = now;
       for (int64_t d = 0; d < t.dim; d += 16) Store(o + h * t.dim + d, Mul(Load(o + h * t.dim + d), Set(c[0])));
     }
-    AddValues<E, kHeads>(t, reinterpret_cast<const E*>(t.cache.Values(b)), p, begin, end, o);
+    AddValues<E, kHeads>(t, values, next, p, begin, end, o);
   }
   for (int h = 0; h < kHeads; ++h) {
     const V inverse = Set(sum[h] > 0 ? 1.0f / sum[h] : 0.0f);
