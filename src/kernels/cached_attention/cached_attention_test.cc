@@ -17,6 +17,7 @@ struct Case {
   float softcap = 0;
   KvType cache = KvType::kF16;
   bool exact = false;
+  int64_t blocks = 4;   // of the pool
   // Keys that lie in the middle between two numbers may be rounded the other way: all rows turn in f32, the reference in f64.
   double tolerance() const {
     if (cache == KvType::kF32) return 1e-5;
@@ -71,10 +72,12 @@ TEST(CachedAttention, RowsAgreeWithTheReference) {
 // One kernel, told of a cache.
 struct Cached {
   Cached(const Case& shape, const std::string& row, hw::IsaMask mask) : c(shape), attrs(AttrsOf(shape)), isa(mask) {
-    step.shape = {1, c.kv_heads, c.dim, c.cache}, step.num_blocks = 4;
+    step.shape = {1, c.kv_heads, c.dim, c.cache}, step.num_blocks = c.blocks;
     memory.assign(static_cast<size_t>(step.num_blocks * step.shape.block_bytes()), std::byte{0xff});   // NaN, where nothing is
     step.pool = memory.data();
     name = row;
+    table = {2, 0, 3, 1};   // blocks lie anywhere
+    while (std::ssize(table) < c.blocks) table.push_back(static_cast<int32_t>(std::ssize(table)));
   }
   // Rows [from, to) of the inputs.
   std::vector<float> Run(const std::vector<Tensor>& all, int64_t from, int64_t to) {
@@ -104,7 +107,7 @@ struct Cached {
     EXPECT_TRUE(configured.ok());
     const auto scratch = Buffer::Allocate(configured->scratch_bytes + 64);
     std::vector<MutView> out = {y.mutable_view()};
-    sequence = {0, to - from, from, table, 4};
+    sequence = {0, to - from, from, table.data(), c.blocks};
     step.sequences = {&sequence, 1};
     hw::Team team(2);
     const Status status =
@@ -120,7 +123,7 @@ struct Cached {
   std::vector<std::byte> memory;
   KvSequence sequence;
   KvStep step;
-  int32_t table[4] = {2, 0, 3, 1};
+  std::vector<int32_t> table;
 };
 
 // A row multiplies with what the instruction set has: each of its levels.
@@ -156,6 +159,34 @@ TEST(CachedAttention, ChunksAndSingleRowsGiveWhatOnePassGives) {
           ASSERT_NEAR(got[i], want[i], c.tolerance())
               << KvTypeName(cache) << " " << row << " isa " << isa << " rows " << from << " to " << to;
         }
+      }
+    }
+  }
+}
+
+TEST(CachedAttention, RowsFarInAreSplitUpAlike) {
+  for (const int64_t window : {0, 300}) {
+    for (const KvType type : {KvType::kF32, KvType::kQ8_0}) {
+      Case c{3, 1, 32, 1050, window};
+      c.cache = type, c.exact = true, c.blocks = 17;
+      const std::vector<Tensor> in = InputsOf(c, {c.n}, 21);
+      const auto whole = Eval("CachedAttention", AttrsOf(c), in, 1, "reference");
+      ASSERT_TRUE(whole.ok());
+      for (const auto& [row, isa] : Ways()) {
+        if (row == "reference") continue;   // what the others are held against
+        Cached cached(c, row, isa), alone(c, row, isa);
+        cached.Run(in, 0, 1035);
+        alone.memory = cached.memory;
+        const std::vector<float> got = cached.Run(in, 1035, 1050);
+        const float* want = (*whole)[0].Data<float>() + 1035 * c.heads * c.dim;
+        for (size_t i = 0; i < got.size(); ++i)
+          ASSERT_NEAR(got[i], want[i], c.tolerance()) << KvTypeName(type) << " " << row << " isa " << isa;
+        std::vector<float> single;
+        for (int64_t i = 1035; i < 1050; ++i) {
+          const std::vector<float> y = alone.Run(in, i, i + 1);
+          single.insert(single.end(), y.begin(), y.end());
+        }
+        EXPECT_TRUE(single == got) << "a row is the same alone and among others";
       }
     }
   }

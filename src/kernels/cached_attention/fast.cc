@@ -1,6 +1,7 @@
 // The fast rows: all of a step's keys and values go to the cache first (without one, to a cache of one layer in scratch), then
 // the rows are shared out over the team, each against the blocks of its sequence.
 #include <algorithm>
+#include <cmath>
 
 #include "kernels/cached_attention/cached_attention.h"
 #include "kernels/cached_attention/tiles.h"
@@ -12,6 +13,9 @@ namespace {
 
 constexpr int64_t kTokens = kKvBlockTokens;
 constexpr int64_t kManyRows = 16;   // of one sequence: from here on in tiles
+// What fewer rows see is split up, alike whatever the number of threads, into parts of at least kPartBlocks blocks each.
+constexpr int64_t kMostParts = 8, kPartBlocks = 2;
+constexpr int64_t kPartExtra = 16;   // floats behind the elements of a part's head
 
 int64_t Align(int64_t bytes) {
   return (bytes + 63) / 64 * 64;
@@ -24,7 +28,7 @@ KvShape OwnShape(const Params& p) {
 
 // What lies where in scratch.
 struct Layout {
-  int64_t q = 0, keys = 0, pool = 0, table = 0, sequences = 0, tiles = 0, all = 0;
+  int64_t q = 0, keys = 0, pool = 0, table = 0, sequences = 0, parts = 0, tiles = 0, all = 0;
   int64_t blocks_each = 0;
 
   Layout(const Params& p, int64_t rows, int64_t batch, int threads, int64_t tile_bytes) {
@@ -33,7 +37,8 @@ struct Layout {
     pool = keys + Align(threads * p.dim * 4);
     table = pool + Align(batch * blocks_each * OwnShape(p).block_bytes());
     sequences = table + Align(batch * blocks_each * 4);
-    tiles = sequences + Align(batch * static_cast<int64_t>(sizeof(KvSequence)));
+    parts = sequences + Align(batch * static_cast<int64_t>(sizeof(KvSequence)));
+    tiles = parts + std::min(rows, kManyRows) * p.heads * kMostParts * (p.dim + kPartExtra) * 4;
     all = tiles + (rows >= kManyRows ? threads * tile_bytes : 0);
   }
 };
@@ -76,6 +81,7 @@ class Fast final : public Kernel {
                   q,
                   reinterpret_cast<float*>(args.scratch + layout.keys),
                   y.Data<float>(),
+                  reinterpret_cast<float*>(args.scratch + layout.parts),
                   args.scratch + layout.tiles};
     for (const KvSequence& s : step.sequences) Prepare(job, s);
     for (const KvSequence& s : step.sequences) {
@@ -97,6 +103,7 @@ class Fast final : public Kernel {
     float* q;       // turned
     float* key;     // one a thread
     float* y;
+    float* parts;
     std::byte* tiles;
   };
 
@@ -150,29 +157,76 @@ class Fast final : public Kernel {
     });
   }
 
+  // First token that the row of token `position` sees.
+  int64_t FirstOf(int64_t position) const { return p_.window > 0 ? std::max<int64_t>(0, position + 1 - p_.window) : 0; }
+
+  // Parts of a row, the same whichever step it comes in, but for steps of many rows.
+  int64_t PartsOf(const KvSequence& s, int64_t position) const {
+    if (s.rows >= kManyRows) return 1;
+    return std::clamp<int64_t>((position + 1 - FirstOf(position)) / (kPartBlocks * kTokens), 1, kMostParts);
+  }
+
   void Attend(const Job& job, const KvSequence& s) const {
-    const int64_t group = p_.heads / p_.kv_heads;
-    // With few rows, heads that share keys are split up so that every thread has work.
-    const int64_t at_once = s.rows * p_.kv_heads >= 4 * job.args.team.size() || job.args.team.size() == 1
+    const int64_t group = p_.heads / p_.kv_heads, parts = PartsOf(s, s.past + s.rows - 1);   // most of them
+    // With little to do, heads that share keys are split up so that every thread has work.
+    const int64_t at_once = s.rows * p_.kv_heads * parts >= 4 * job.args.team.size() || job.args.team.size() == 1
                                 ? std::min<int64_t>(group, kHeadsAtOnce)
                                 : 1;
-    const int64_t pieces = (group + at_once - 1) / at_once, tasks = s.rows * p_.kv_heads * pieces;
-    const int64_t flops = 4 * p_.dim * at_once * (s.past + s.rows / 2 + 1);
+    const int64_t pieces = (group + at_once - 1) / at_once, tasks = s.rows * p_.kv_heads * pieces * parts;
+    const int64_t flops = 4 * p_.dim * at_once * (s.past + s.rows / 2 + 1) / parts;
     job.args.team.ParallelFor(tasks, 1 + 40000 / flops, [&](int64_t begin, int64_t end, int) {
       for (int64_t i = begin; i < end; ++i) {
-        const int64_t r = i / (p_.kv_heads * pieces), g = i / pieces % p_.kv_heads, first = i % pieces * at_once;
-        const int64_t row = s.first_row + r, head = g * group + first;
-        RowTask t;
-        t.cache = CacheOf(job, s, g);
-        t.last = s.past + r + 1;
-        t.first = p_.window > 0 ? std::max<int64_t>(0, t.last - p_.window) : 0;
-        t.dim = p_.dim, t.heads = static_cast<int>(std::min(at_once, group - first));
-        t.q = job.q + (row * p_.heads + head) * p_.dim;
-        t.scale = p_.scale, t.softcap = p_.softcap;
-        t.y = job.y + (row * p_.heads + head) * p_.dim;
-        access_.row(t);
+        const int64_t part = i % parts, r = i / (p_.kv_heads * pieces * parts), g = i / (pieces * parts) % p_.kv_heads;
+        const int64_t first = i / parts % pieces * at_once;
+        AttendPart(job, s, r, g * group + first, std::min(at_once, group - first), part);
       }
     });
+    for (int64_t r = 0; r < s.rows && parts > 1; ++r) Join(job, s, r);
+  }
+
+  // Row r and heads [head, head + heads), which share keys, against a part of what the row sees; nothing where it has no such
+  // part.
+  void AttendPart(const Job& job, const KvSequence& s, int64_t r, int64_t head, int64_t heads, int64_t part) const {
+    const int64_t position = s.past + r, parts = PartsOf(s, position), at = ((s.first_row + r) * p_.heads + head) * p_.dim;
+    if (part >= parts) return;
+    RowTask t;
+    t.cache = CacheOf(job, s, head / (p_.heads / p_.kv_heads));
+    t.first = FirstOf(position), t.last = t.fetch_end = position + 1;
+    t.dim = p_.dim, t.heads = static_cast<int>(heads);
+    t.q = job.q + at;
+    t.scale = p_.scale, t.softcap = p_.softcap;
+    t.y = job.y + at, t.y_step = p_.dim;
+    t.part = parts > 1;
+    if (t.part) {
+      const int64_t block = t.first / kTokens, blocks = position / kTokens + 1 - block;
+      t.first = std::max(t.first, (block + blocks * part / parts) * kTokens);
+      t.last = std::min(t.last, (block + blocks * (part + 1) / parts) * kTokens);
+      t.y = PartOf(job, r, head, part), t.y_step = kMostParts * (p_.dim + kPartExtra);
+    }
+    access_.row(t);
+  }
+
+  float* PartOf(const Job& job, int64_t r, int64_t head, int64_t part) const {
+    return job.parts + ((r * p_.heads + head) * kMostParts + part) * (p_.dim + kPartExtra);
+  }
+
+  // The parts of row r become its row of y.
+  void Join(const Job& job, const KvSequence& s, int64_t r) const {
+    const int64_t dim = p_.dim, parts = PartsOf(s, s.past + r);
+    for (int64_t h = 0; h < p_.heads && parts > 1; ++h) {
+      float* y = job.y + ((s.first_row + r) * p_.heads + h) * dim;
+      float max = kNever, sum = 0;
+      for (int64_t i = 0; i < parts; ++i) max = std::max(max, PartOf(job, r, h, i)[dim]);
+      std::fill(y, y + dim, 0.0f);
+      for (int64_t i = 0; i < parts; ++i) {
+        const float* o = PartOf(job, r, h, i);
+        const float factor = std::exp(o[dim] - max);
+        sum += factor * o[dim + 1];
+        for (int64_t d = 0; d < dim; ++d) y[d] += factor * o[d];
+      }
+      const float inverse = sum > 0 ? 1.0f / sum : 0.0f;
+      for (int64_t d = 0; d < dim; ++d) y[d] *= inverse;
+    }
   }
 
   // Later tiles see more tokens: early and late ones take turns, so that an even split of their list is one of the work.

@@ -38,11 +38,14 @@ struct Cache {
 struct RowTask {
   Cache cache;
   int64_t first, last;
+  int64_t fetch_end;    ///< blocks up to this token are fetched ahead: who comes next reads behind `last`
   int64_t dim;          ///< a multiple of 16, at most kMaxDim
   int heads;
   const float* q;       ///< [heads][dim], turned already
   float scale, softcap;
-  float* y;             ///< [heads][dim]
+  float* y;             ///< heads lie y_step apart
+  int64_t y_step;
+  bool part;            ///< y is [dim] sums that are not divided yet, relative to e^max, then max, and the sum to divide by
 };
 
 /// x[0, dim) of one head: normalised by `norm` (null: not), turned by cos and sin (null: not), to `to`.

@@ -130,7 +130,7 @@ void RowOf(const RowTask& t) {
   for (int64_t b = t.first / 64; b * 64 < t.last; ++b) {
     const auto* keys = reinterpret_cast<const E*>(t.cache.Keys(b));
     const auto* values = reinterpret_cast<const E*>(t.cache.Values(b));
-    const auto* next = (b + 1) * 64 < t.last ? reinterpret_cast<const E*>(t.cache.Keys(b + 1)) : keys;
+    const auto* next = (b + 1) * 64 < t.fetch_end ? reinterpret_cast<const E*>(t.cache.Keys(b + 1)) : keys;
     Scores<E, kHeads>(t, keys, values, p);
     const int64_t begin = t.first > b * 64 ? t.first - b * 64 : 0, end = t.last - b * 64 < 64 ? t.last - b * 64 : 64;
     for (int h = 0; h < kHeads; ++h) {
@@ -156,8 +156,10 @@ void RowOf(const RowTask& t) {
     AddValues<E, kHeads>(t, values, next, p, begin, end, o);
   }
   for (int h = 0; h < kHeads; ++h) {
-    const V inverse = Set(sum[h] > 0 ? 1.0f / sum[h] : 0.0f);
-    for (int64_t d = 0; d < t.dim; d += 16) Store(t.y + h * t.dim + d, Mul(Load(o + h * t.dim + d), inverse));
+    float* y = t.y + h * t.y_step;
+    const V factor = Set(t.part ? 1.0f : sum[h] > 0 ? 1.0f / sum[h] : 0.0f);
+    for (int64_t d = 0; d < t.dim; d += 16) Store(y + d, Mul(Load(o + h * t.dim + d), factor));
+    if (t.part) y[t.dim] = max[h], y[t.dim + 1] = sum[h];
   }
 }
 
