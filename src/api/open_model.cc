@@ -58,7 +58,12 @@ Result<std::unique_ptr<Session>> OpenModel(const std::string& model, const Compi
     if (options.op_select_implmode != CompileOptions().op_select_implmode)
       return Usage("'{}' is compiled; its kernels were settled then; compile the model again with op-select-implmode '{}'", model,
                    options.op_select_implmode);
-    return Session::Open(model, session_options);
+    TENON_ASSIGN_OR_RETURN(auto session, Session::Open(model, session_options));
+    const auto kept = session->metadata().find("tenon.kv_cache");
+    if (kept != session->metadata().end() && options.kv_cache != CompileOptions().kv_cache && options.kv_cache != kept->second)
+      return Usage("'{}' is compiled; its cache was settled then; compile the model again with kv-cache '{}'", model,
+                   options.kv_cache);
+    return session;
   }
   // Compiling one is quicker than reading all of its weights, which a look into the cache would take.
   if (LooksLikeGguf(model)) return CompileAndOpen(model, options, session_options);

@@ -44,6 +44,26 @@ Result<std::string> FileDigest(const std::string& path) {
   return sha.Hex();
 }
 
+Result<std::string> ModelDigest(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (!fs::is_directory(path, error)) return FileDigest(path);
+  std::vector<fs::path> files;
+  fs::directory_iterator it(path, error);
+  for (; !error && it != fs::directory_iterator(); it.increment(error)) {
+    std::error_code gone;
+    if (fs::is_regular_file(it->path(), gone)) files.push_back(it->path());
+  }
+  if (error) return BadInput("cannot read the folder '{}': {}", path, error.message());
+  std::sort(files.begin(), files.end());
+  std::string all;
+  for (const fs::path& file : files) {
+    TENON_ASSIGN_OR_RETURN(const std::string digest, FileDigest(file.string()));
+    all += fmt::format("{} {}\n", digest, TextDigest(file.filename().string()));
+  }
+  return TextDigest(all);
+}
+
 std::string TextDigest(const std::string& text) {
   Sha256 sha;
   sha.Update(text.data(), text.size());

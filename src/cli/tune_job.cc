@@ -86,7 +86,7 @@ Status TuneJob::Prepare(const Allowed& allowed) {
 bool TuneJob::LeftByAnEarlierTuning() const {
   if (!artifact::LooksLikeArtifact(options_.output)) return false;
   const auto artifact = artifact::Read(options_.output);
-  const auto digest = FileDigest(options_.model.model);
+  const auto digest = ModelDigest(options_.model.model);
   if (!artifact.ok() || !digest.ok()) return false;
   const auto it = artifact->provenance.find("source_digest");
   return it != artifact->provenance.end() && it->second == *digest;

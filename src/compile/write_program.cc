@@ -32,7 +32,7 @@ Status CheckOutput(const std::string& model, const std::string& out) {
 
 Status WriteProgram(const artifact::Program& program, const std::string& model, const std::string& out,
                     const CompileOptions& options, const std::string& report) {
-  TENON_ASSIGN_OR_RETURN(const std::string digest, FileDigest(model));
+  TENON_ASSIGN_OR_RETURN(const std::string digest, ModelDigest(model));
   artifact::WriteOptions write;
   write.external_weights = options.external_weights;
   write.provenance = Provenance(model, digest, options);

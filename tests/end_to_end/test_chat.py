@@ -39,6 +39,15 @@ def test_greedy_answers_do_not_depend_on_threads_nor_on_the_run():
         assert len(answers[0]) > 3 and answers[0] == answers[1] == answers[2]
 
 
+@pytest.mark.parametrize("cache", ["f16", "bf16", "q8_0", "f32"])
+def test_answers_with_every_type_of_cache(cache):
+    done = chat("What is the capital of France?\nAnd of Italy?\n", "--json", "--kv-cache", cache, "--op-select-implmode", "high_precision")
+    told = json.loads(done.stdout)
+    assert "Paris" in told["messages"][1]["content"] and "Rome" in told["messages"][3]["content"]
+    assert told["cache"] == {"type": cache, "bytes_per_token": {"f16": 23040, "bf16": 23040, "q8_0": 12240, "f32": 46080}[cache]}
+    assert told["usage"]["cached_tokens"] > 20
+
+
 def test_json_has_the_conversation_and_stop_strings_end_answers():
     done = chat("What is the capital of France?\n", "--json", "--stop", "Paris")
     messages = json.loads(done.stdout)["messages"]

@@ -107,6 +107,9 @@ def test_an_artifact_keeps_the_type_of_its_cache(wide, tmp_path, cache):
     flags = ("--temperature", 0, "--max-tokens", 20, "--ignore-eos")
     compiled, read = generate(tmp_path / "m.tenon", [5, 17, 42], *flags), generate(wide[0], [5, 17, 42], *flags, "--kv-cache", cache)
     assert (compiled["cache"], compiled["tokens"]) == (read["cache"], read["tokens"])
+    other = "q8_0" if cache != "q8_0" else "bf16"
+    done = tenon("generate", tmp_path / "m.tenon", "--prompt-tokens", "1,2", "--kv-cache", other, ok=False)
+    assert done.returncode == 2 and other in command.error_line(done)
 
 
 def test_a_cache_of_blocks_needs_heads_that_fit(model):
