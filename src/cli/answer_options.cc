@@ -1,6 +1,16 @@
 #include "cli/answer_options.h"
 
+#include "generate/model_settings.h"
+
 namespace tenon::cli {
+
+template <typename T>
+void AnswerOptions::AddSampling(CLI::App& app, const char* flag, T generate::SamplerOptions::* member, const char* text) {
+  const CLI::Option* option = app.add_option(flag, sampler.*member, text)->capture_default_str();
+  given_.emplace_back([option, member](const generate::SamplerOptions& from, generate::SamplerOptions* to) {
+    if (option->count() > 0) to->*member = from.*member;
+  });
+}
 
 void AnswerOptions::Add(CLI::App& app) {
   const CLI::Range count(int64_t{0}, int64_t{1} << 32);
@@ -16,28 +26,32 @@ void AnswerOptions::Add(CLI::App& app) {
       ->capture_default_str()
       ->check(CLI::Range(int64_t{0}, generate::Decoder::kMostScored - 1));
   app.add_option("--stop", stop, "Text that ends an answer and is not part of it (repeatable)");
-  app.add_option("--temperature", sampler.temperature, "0: the most likely token always")->capture_default_str();
-  app.add_option("--top-k", sampler.top_k, "Choose among the best k; 0: all")->capture_default_str();
-  app.add_option("--top-p", sampler.top_p, "Choose among the best that add up to p; 1: all")->capture_default_str();
-  app.add_option("--min-p", sampler.min_p, "Choose among those with this part of the best one's probability; 0: all")
-      ->capture_default_str();
-  app.add_option("--typical-p", sampler.typical_p, "Choose among the most typical that add up to p; 1: all")
-      ->capture_default_str();
-  app.add_option("--repetition-penalty", sampler.repetition_penalty, "Above 1: against repeating")->capture_default_str();
-  app.add_option("--frequency-penalty", sampler.frequency_penalty, "Taken off for each time that a token was there")
-      ->capture_default_str();
-  app.add_option("--presence-penalty", sampler.presence_penalty, "Taken off when a token was there")->capture_default_str();
-  app.add_option("--penalty-window", sampler.penalty_window, "Last tokens that the penalties look at; -1: all")
-      ->capture_default_str();
+  using S = generate::SamplerOptions;
+  AddSampling(app, "--temperature", &S::temperature, "0: the most likely token always");
+  AddSampling(app, "--top-k", &S::top_k, "Choose among the best k; 0: all");
+  AddSampling(app, "--top-p", &S::top_p, "Choose among the best that add up to p; 1: all");
+  AddSampling(app, "--min-p", &S::min_p, "Choose among those with this part of the best one's probability; 0: all");
+  AddSampling(app, "--typical-p", &S::typical_p, "Choose among the most typical that add up to p; 1: all");
+  AddSampling(app, "--repetition-penalty", &S::repetition_penalty, "Above 1: against repeating");
+  AddSampling(app, "--frequency-penalty", &S::frequency_penalty, "Taken off for each time that a token was there");
+  AddSampling(app, "--presence-penalty", &S::presence_penalty, "Taken off when a token was there");
+  AddSampling(app, "--penalty-window", &S::penalty_window, "Last tokens that the penalties look at; -1: all");
   app.add_option("--seed", sampler.seed, "Of the random choice; the same seed gives the same answer")->capture_default_str();
 }
 
-generate::TextOptions AnswerOptions::text(const CancelToken& cancel) const {
+Result<generate::SamplerOptions> AnswerOptions::SamplingOf(const std::map<std::string, std::string>& metadata) const {
+  generate::SamplerOptions all = sampler;
+  TENON_RETURN_IF_ERROR(generate::TakeModelSettings(metadata, &all));
+  for (const auto& copy : given_) copy(sampler, &all);
+  return all;
+}
+
+generate::TextOptions AnswerOptions::text(const CancelToken& cancel, const generate::SamplerOptions& sampling) const {
   generate::TextOptions text;
   text.loop.max_tokens = max_tokens;
   text.loop.lookup = lookup;
   text.loop.run.cancel = &cancel;
-  text.sampler = sampler;
+  text.sampler = sampling;
   text.stop = stop;
   return text;
 }

@@ -50,7 +50,7 @@ bool AwaitInput() {
 
 struct Options {
   ModelOptions model;
-  AnswerOptions answer{.max_tokens = 1024};
+  AnswerOptions answer{1024};
   std::string system;
   bool stats = false;
 };
@@ -116,6 +116,7 @@ class Chat {
       return Unsupported("{}: the model has no chat template; 'tenon generate --raw' continues a text", model.model);
     TENON_ASSIGN_OR_RETURN(template_, text::ChatTemplate::Parse(spec.chat_template));
     TENON_ASSIGN_OR_RETURN(tokenizer_, text::Tokenizer::Create(std::move(spec)));
+    TENON_ASSIGN_OR_RETURN(sampling_, options_.answer.SamplingOf(session_->metadata()));
     TENON_ASSIGN_OR_RETURN(decoder_, generate::Decoder::Create(*session_, options_.answer.decoder()));
     Reset(options_.system);
     return Status::Ok();
@@ -235,7 +236,7 @@ class Chat {
       return ResourceLimit("the conversation has {} tokens; the context holds {}; /reset begins a new one", prompt.size(),
                            decoder_->max_tokens());
     CancelToken cancel;
-    generate::TextOptions how = options_.answer.text(cancel);
+    generate::TextOptions how = options_.answer.text(cancel, sampling_);
     how.loop.stop = tokenizer_->spec().end_of_turn;
     how.sampler.seed += static_cast<uint64_t>(turns_);  // an answer asked for again is another one
     running_answer = &cancel;
@@ -272,6 +273,7 @@ class Chat {
   std::unique_ptr<Session> session_;
   std::shared_ptr<const text::ChatTemplate> template_;
   std::shared_ptr<const text::Tokenizer> tokenizer_;
+  generate::SamplerOptions sampling_;
   std::unique_ptr<generate::Decoder> decoder_;
   std::vector<std::pair<std::string, std::string>> messages_;
   int64_t turns_ = 0, prompt_tokens_ = 0, cached_tokens_ = 0, completion_tokens_ = 0;

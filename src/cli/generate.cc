@@ -70,7 +70,8 @@ Status Run(Options& options, Context& context) {
   TENON_ASSIGN_OR_RETURN(auto decoder, generate::Decoder::Create(*session, options.answer.decoder()));
   const double load_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
   TENON_ASSIGN_OR_RETURN(const std::vector<int32_t> prompt, PromptOf(options, tokenizer.get()));
-  generate::TextOptions how = options.answer.text(Interrupted());
+  TENON_ASSIGN_OR_RETURN(const generate::SamplerOptions sampling, options.answer.SamplingOf(session->metadata()));
+  generate::TextOptions how = options.answer.text(Interrupted(), sampling);
   if (!options.ignore_eos && tokenizer != nullptr) how.loop.stop = tokenizer->spec().end_of_turn;
   TENON_ASSIGN_OR_RETURN(const generate::TextAnswer answer,
                          generate::AnswerText(*decoder, tokenizer, prompt, how, [&](const std::string& piece) {

@@ -127,6 +127,44 @@ def test_tokens_that_end_an_answer(folder, tmp_path, compiled):
         assert got["finish_reason"] == "stop" and got["tokens"] == tokens[:first[last]], ends
 
 
+# What the file says, and flags that say the same.
+SETTINGS = [({"temperature": 1.7, "top_k": 9, "top_p": 0.8}, {"--temperature": 1.7, "--top-k": 9, "--top-p": 0.8}),
+            ({"do_sample": True, "temperature": 2, "top_k": 0, "min_p": 0.01, "typical_p": 0.9}, {"--temperature": 2, "--top-k": 0, "--min-p": 0.01, "--typical-p": 0.9}),
+            ({"do_sample": False, "temperature": 0.6, "repetition_penalty": 1.5}, {"--temperature": 0, "--repetition-penalty": 1.5}),
+            ({"temperature": None, "top_k": 1, "max_length": 20, "transformers_version": "4"}, {"--top-k": 1}),
+            ({}, {})]
+
+
+@pytest.mark.parametrize("says, flags", SETTINGS, ids=range(len(SETTINGS)))
+def test_how_the_folder_samples(folder, tmp_path, says, flags):
+    def sampled(model, flags, *more):
+        return answer(model, "--seed", 5, *(word for flag in flags.items() for word in flag), *more)["tokens"]
+
+    hot = {"--temperature": 1.1, "--top-p": 0.9}
+    want, overridden = sampled(folder, flags, *architectures.EXACT), sampled(folder, flags | hot, *architectures.EXACT)
+    (folder / "generation_config.json").write_text(json.dumps(says))
+    assert sampled(folder, {}, *architectures.EXACT) == want
+    assert sampled(folder, hot, *architectures.EXACT) == overridden
+    assert command.tenon("compile", folder, "-o", tmp_path / "m.tenon", *architectures.EXACT).returncode == 0
+    assert sampled(tmp_path / "m.tenon", {}) == want
+
+
+def test_settings_make_a_difference(folder):
+    plain = answer(folder, "--seed", 5)["tokens"]
+    for says, _ in SETTINGS[:4]:
+        (folder / "generation_config.json").write_text(json.dumps(says))
+        assert answer(folder, "--seed", 5)["tokens"] != plain, says
+
+
+@pytest.mark.parametrize("says", ["[]", "{", "7", '{"temperature": "hot"}', '{"temperature": -1}', '{"temperature": 1e300}', '{"top_k": 1.5}', '{"top_k": -1}', '{"top_k": 99999999999999}',
+                                  '{"top_p": 0}', '{"top_p": 1.5}', '{"min_p": [0.1]}', '{"repetition_penalty": 0}', '{"typical_p": {}}'])
+def test_settings_that_are_none(folder, says):
+    (folder / "generation_config.json").write_text(says)
+    done = command.tenon("generate", folder, "--prompt-tokens", "1,2", "--max-tokens", 2)
+    assert done.returncode == 3
+    command.error_line(done)
+
+
 def test_an_artifact_tells_which_folder_it_was_made_of(folder, tmp_path):
     def digest():
         done = command.tenon("compile", folder, "-o", tmp_path / "m.tenon")

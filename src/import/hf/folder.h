@@ -28,6 +28,10 @@ class Folder {
 /// `tenon embed` and a server find it. `positions`: the most tokens that the model takes.
 Status ReadSentenceConfig(const Folder& folder, int64_t positions, std::map<std::string, std::string>* metadata);
 
+/// How generation_config.json, where there is one, asks for tokens to be chosen: as "tenon.sampling.NAME"
+/// (generate/model_settings.h). "do_sample": false is temperature 0.
+Status ReadGenerationConfig(const Folder& folder, std::map<std::string, std::string>* metadata);
+
 }  // namespace tenon::import::hf
 
 #endif  // TENON_IMPORT_HF_FOLDER_H_

@@ -49,7 +49,9 @@ Result<ir::Graph> Decoder(const hf::Folder& folder, const hf::DecoderArch& arch,
                           const LanguageModelOptions& options) {
   TENON_ASSIGN_OR_RETURN(const hf::DecoderConfig config, hf::ReadDecoderConfig(arch, json));
   TENON_ASSIGN_OR_RETURN(const std::vector<Safetensors> weights, AllWeights(folder));
-  return hf::BuildDecoder(weights, config, options);
+  TENON_ASSIGN_OR_RETURN(ir::Graph graph, hf::BuildDecoder(weights, config, options));
+  TENON_RETURN_IF_ERROR(hf::ReadGenerationConfig(folder, &graph.metadata));
+  return graph;
 }
 
 }  // namespace
