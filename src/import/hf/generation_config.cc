@@ -17,7 +17,8 @@ Status ReadGenerationConfig(const Folder& folder, std::map<std::string, std::str
     (*metadata)[fmt::format("tenon.sampling.{}", name)] = value->dump();
   }
   const nlohmann::json* sample = Find(config, {"do_sample"});
-  if (sample != nullptr && sample->is_boolean() && !sample->get<bool>()) (*metadata)["tenon.sampling.temperature"] = std::string("0");
+  if (sample != nullptr && sample->is_boolean() && !sample->get<bool>())
+    (*metadata)["tenon.sampling.temperature"] = std::string("0");
   return {};
 }
 
