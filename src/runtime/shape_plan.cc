@@ -35,7 +35,7 @@ class Planner {
       plan_->values[static_cast<size_t>(program_.inputs[i])] = {Place::kInput, static_cast<int>(i), v};
     }
     for (size_t i = 0; i < program_.steps.size(); ++i) {
-      TENON_RETURN_IF_ERROR(PlanStep(static_cast<int>(i)).Within(Describe(program_.steps[i])));
+      if (Status s = PlanStep(static_cast<int>(i)); !s.ok()) return std::move(s).Within(Describe(program_.steps[i]));
       const StepKind kind = plan_->steps[i].kind;
       plan_->has_late |= kind == StepKind::kLate || kind == StepKind::kControl;
     }
@@ -55,6 +55,14 @@ class Planner {
     int last = 0;
   };
 
+  // `n` new elements in memory that all steps use.
+  template <typename T>
+  static std::span<T> Cleared(std::vector<T>* memory, size_t n) {
+    memory->clear();
+    memory->resize(n);
+    return *memory;
+  }
+
   PlannedValue& value(ValueIndex v) { return plan_->values[static_cast<size_t>(v)]; }
   int last_use(ValueIndex v) const { return prepared_.last_use[static_cast<size_t>(v)]; }
 
@@ -68,8 +76,7 @@ class Planner {
       planned.kind = prepared.is_control_flow() ? StepKind::kControl : StepKind::kLate;
       return Status::Ok();
     }
-    std::vector<ValueInfo> in(step.inputs.size());
-    std::vector<ValueInfo> out(step.outputs.size());
+    const std::span<ValueInfo> in = Cleared(&in_infos_, step.inputs.size()), out = Cleared(&out_infos_, step.outputs.size());
     for (size_t i = 0; i < in.size(); ++i) {
       if (step.inputs[i] == kAbsent) continue;
       const PlannedValue& v = value(step.inputs[i]);
@@ -88,9 +95,9 @@ class Planner {
     }
     for (size_t i = 0; i < out.size(); ++i) {
       if (!out[i].present) continue;
-      std::vector<int64_t> dims;
-      for (const Dim& d : out[i].shape.dims()) dims.push_back(d.value());
-      TENON_ASSIGN_OR_RETURN(const Shape shape, CheckedShape(dims));
+      dims_.clear();
+      for (const Dim& d : out[i].shape.dims()) dims_.push_back(d.value());
+      TENON_ASSIGN_OR_RETURN(const Shape shape, CheckedShape(dims_));
       value(step.outputs[i]).view = View{out[i].dtype, shape, nullptr, nullptr};
     }
     if (FoldElements(step, out)) return Status::Ok();
@@ -189,8 +196,7 @@ class Planner {
   Status PlanRun(const PreparedStep& prepared, int index, PlannedStep* planned) {
     const Step& step = *prepared.step;
     planned->kind = StepKind::kRun;
-    std::vector<View> in(step.inputs.size());
-    std::vector<View> out(step.outputs.size());
+    const std::span<View> in = Cleared(&in_views_, step.inputs.size()), out = Cleared(&out_views_, step.outputs.size());
     for (size_t i = 0; i < in.size(); ++i) {
       if (step.inputs[i] != kAbsent) in[i] = value(step.inputs[i]).view;
     }
@@ -304,6 +310,10 @@ class Planner {
   std::vector<Storage> storages_;
   std::vector<Block> scratch_;
   std::vector<int> storage_;   // per value: index into storages_, -1 for constants, inputs and late values
+  // Of the step at hand.
+  std::vector<ValueInfo> in_infos_, out_infos_;
+  std::vector<View> in_views_, out_views_;
+  std::vector<int64_t> dims_;
 };
 
 }  // namespace
