@@ -259,6 +259,33 @@ def isolation(report, seconds):
     report.add("the same p99 of a loop without memory beside another", quantile([bare_tail(2) for _ in range(5)], 0.5))
 
 
+def fractions(report, seconds):
+    """The same two models where both have a part of both cores: a quarter and three quarters, by cgroups where they may be written."""
+    rec, bert = infer_request("rec", problems.inputs_of("rec", 1)), infer_request("bert", problems.inputs_of("bert_base", 1))
+    with tempfile.TemporaryDirectory() as folder:
+        folder_of({"rec": ("rec", "threads: 1\ngroup: part0\n"), "bert": ("bert_base", "threads: 1\ninstances: 2\ngroup: part1\n")}, folder)
+        with serve("--models", folder, "--model-control", "explicit") as server:
+            split = [paths.TENON, "device", "split", "--layout", "1/4+3/4", "--server", f"http://{server.http}"]
+            subprocess.run(split, check=True, capture_output=True)
+            for name in ("rec", "bert"):
+                assert server.json(f"/v2/repository/models/{name}/load", {}, timeout=120)[0] == 200
+                run(closed, server.http, [rec if name == "rec" else bert], 2, 1)
+            alone, beside, keeps = [], [], []
+            until = time.time() + seconds
+            while time.time() < until:
+                alone += latencies(run(closed, server.http, [rec], 1, 3))
+                bert_alone = len(run(closed, server.http, [bert], 4, 3)) / 3
+                load = Load(closed, server.http, [bert], 4, 3.4)
+                time.sleep(0.2)
+                beside += latencies(run(closed, server.http, [rec], 1, 3))
+                keeps.append(len(load.result()) / 3.4 / bert_alone)
+            kept_by = {d["quota_means"] for d in server.json("/v2/devices")[1]["devices"] if d["quota"]}
+    report.add(f"1/4 + 3/4, {' '.join(kept_by)}: requests to rec beside bert", len(beside))
+    for q, most in ((0.5, None), (0.95, None), (0.99, 1.08)):
+        report.add(f"rec p{100 * q:.0f} beside bert, times as long", quantile(beside, q) / quantile(alone, q), most=most)
+    report.add("bert keeps, of its rate alone", quantile(keeps, 0.5), least=0.92)
+
+
 def overload(report, seconds, factor=5, limit_ms=200):
     """Requests leave at `factor` times what the server can answer; each has `limit_ms`."""
     with serve(f"m={problems.path_of('rec')}", "--threads", 1, cores=SERVER) as server:
@@ -285,4 +312,5 @@ def overload(report, seconds, factor=5, limit_ms=200):
         server.check_invariant()
 
 
-CASES = {"overhead": (overhead, 10), "saturation": (saturation, 12), "gears": (gears, 5), "isolation": (isolation, 12), "overload": (overload, 60)}
+CASES = {"overhead": (overhead, 10), "saturation": (saturation, 12), "gears": (gears, 5), "isolation": (isolation, 12), "fractions": (fractions, 40),
+         "overload": (overload, 60)}
