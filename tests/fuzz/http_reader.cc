@@ -85,7 +85,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   constexpr timeval kLongest{10, 0};
   setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &kLongest, sizeof(kLongest));
-  if (connect(client, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) std::abort();
+  while (connect(client, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+    if (errno != EADDRNOTAVAIL) std::abort();
+    usleep(10000);   // all ports are those of connections that ended just now
+  }
   for (size_t sent = 0; sent < size;) {
     const ssize_t n = send(client, data + sent, size - sent, MSG_NOSIGNAL);
     if (n <= 0) break;
@@ -95,7 +98,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   char piece[1 << 14];
   ssize_t n = 0;
   int silent = 0;   // twice: the first time may be one that the whole process was stopped for
-  while ((n = recv(client, piece, sizeof(piece), 0)) > 0 || (n < 0 && errno == EAGAIN && ++silent < 2)) {
+  const auto goes_on = [&] { return errno == EINTR || (errno == EAGAIN && ++silent < 2); };   // EINTR: the fuzzer's own timer
+  while ((n = recv(client, piece, sizeof(piece), 0)) > 0 || (n < 0 && goes_on())) {
   }
   if (n < 0 && errno != ECONNRESET) std::abort();   // the server fell silent
   close(client);
