@@ -142,16 +142,9 @@ void DotAvx2(const Dot& t) {
   WithFormOf(layout, [&]<Form kForm>() { layout.halves ? DotRows<kForm, true>(t) : DotRows<kForm, false>(t); });
 }
 
-// To the upper halves of lanes, rounded to nearest even.
-__m256i Bf16Of(__m256 v) {
-  const __m256i bits = _mm256_castps_si256(v);
-  const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
-  return _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
-}
-
 // Two rows of depth of eight columns as pairs.
 void StorePair(__m256 even, __m256 odd, uint16_t* to) {
-  const __m256i pair = _mm256_blend_epi16(_mm256_srli_epi32(Bf16Of(even), 16), Bf16Of(odd), 0xaa);
+  const __m256i pair = _mm256_or_si256(Bf16Bits(even), _mm256_slli_epi32(Bf16Bits(odd), 16));
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), pair);
 }
 
@@ -202,7 +195,6 @@ void UnpackFloats(const uint8_t* w, int64_t blocks, uint16_t* to) {
 void UnpackAvx2(const uint8_t* w, const Layout& layout, int64_t blocks, uint16_t* to) {
   switch (layout.codes) {
     case Codes::kF16: return UnpackFloats<Codes::kF16>(w, blocks, to);
-    case Codes::kBf16: return UnpackFloats<Codes::kBf16>(w, blocks, to);
     case Codes::kF32: return UnpackFloats<Codes::kF32>(w, blocks, to);
     default: WithFormOf(layout, [&]<Form kForm>() { UnpackCodes<kForm>(w, layout, blocks, to); });
   }

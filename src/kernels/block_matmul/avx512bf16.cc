@@ -47,14 +47,6 @@ void UnpackFloats(const uint8_t* w, Codes codes, int64_t blocks, uint16_t* to) {
   }
 }
 
-// Pairs of bf16 lie as a panel has them.
-void CopyPairs(const uint8_t* w, int64_t blocks, uint16_t* to) {
-  for (int64_t b = 0; b < blocks; ++b, w += 1024, to += 1024) {
-#pragma GCC unroll 16
-    for (int p = 0; p < 16; ++p) _mm512_storeu_si512(to + p * 32, _mm512_loadu_si512(w + p * 64));
-  }
-}
-
 template <Form kForm>
 void UnpackCodes(const uint8_t* w, const Layout& layout, int64_t blocks, uint16_t* to) {
   const __m512i order = Order();
@@ -78,7 +70,6 @@ void UnpackCodes(const uint8_t* w, const Layout& layout, int64_t blocks, uint16_
 }
 
 void Unpack(const uint8_t* w, const Layout& layout, int64_t blocks, uint16_t* to) {
-  if (layout.codes == Codes::kBf16) return CopyPairs(w, blocks, to);
   if (layout.is_float()) return UnpackFloats(w, layout.codes, blocks, to);
   WithFormOf(layout, [&]<Form kForm>() { UnpackCodes<kForm>(w, layout, blocks, to); });
 }

@@ -286,9 +286,15 @@ class Packed final : public Kernel {
       return tile;
     }
     tile.b = to;
-    inner_.unpack(Data(first), first.layout, blocks_, to);
-    if (!tile.narrow) inner_.unpack(Data(second), second.layout, blocks_, to + tile.b_half);
+    Unpack(first, to);
+    if (!tile.narrow) Unpack(second, to + tile.b_half);
     return tile;
+  }
+
+  // Half of a panel.
+  void Unpack(const Group& g, uint16_t* to) const {
+    if (g.layout.codes != Codes::kBf16) return inner_.unpack(Data(g), g.layout, blocks_, to);
+    for (int64_t b = 0; b < blocks_; ++b) std::memcpy(to + b * 1024, Data(g) + b * 1024, 1024);
   }
 
   // Whether panel i's sums want nothing but a bias and a residual, in all of its columns.

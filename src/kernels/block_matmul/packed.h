@@ -86,7 +86,8 @@ struct Inner {
   /// Fills the parts of `to` (const cast away by the owner of the memory) from x[0, k); blocks * 32 >= k.
   void (*quantize)(const float* x, int64_t k, int64_t blocks, const RowX& to);
   void (*dot)(const Dot&);
-  /// Panel of bf16 for gemm::Bf16Kernels: block b of the group at to + b * 1024, [pair of depth: 16][column: 16][2].
+  /// Panel of bf16 for gemm::Bf16Kernels: block b of the group at to + b * 1024, [pair of depth: 16][column: 16][2]. Not from
+  /// bf16, whose pairs lie so already.
   void (*unpack)(const uint8_t* w, const Layout& layout, int64_t blocks, uint16_t* to);
   void (*finish)(const FinishTask&);
 };

@@ -19,11 +19,6 @@ static inline uint32_t Bf16Of(float f) {
   return (x + 0x7fff + ((x >> 16) & 1)) >> 16;
 }
 
-// Pairs of bf16 lie as a panel has them.
-static inline void UnpackBf16(const uint8_t* w, int64_t blocks, uint16_t* to) {
-  for (int64_t b = 0; b < blocks; ++b) __builtin_memcpy(to + b * 1024, w + b * 1024, 1024);
-}
-
 static inline void FloatsOfBlock(const uint8_t* w, Codes codes, int i, float* first, float* second) {
   V a, b;
   codes == Codes::kF32 ? FloatsAt<Codes::kF32>(w, i, &a, &b) : FloatsAt<Codes::kF16>(w, i, &a, &b);
@@ -37,7 +32,6 @@ static inline void CodesOfBlock(const uint8_t* block, const Layout& layout, cons
 }
 
 void UnpackPlain(const uint8_t* w, const Layout& layout, int64_t blocks, uint16_t* to) {
-  if (layout.codes == Codes::kBf16) return UnpackBf16(w, blocks, to);
   const int64_t step = layout.block_bytes();
   Factors factors(w, layout, blocks);
   for (int64_t b = 0; b < blocks; ++b, w += step, to += 1024) {
