@@ -1,10 +1,10 @@
 #include "server/transport/http.h"
 
-#include <boost/asio/io_context.hpp>
 #include <boost/asio/strand.hpp>
 #include <thread>
 
 #include "server/transport/http_connection.h"
+#include "server/transport/loops.h"
 
 namespace tenon::server {
 namespace {
@@ -31,8 +31,10 @@ Result<std::shared_ptr<net::ssl::context>> ContextOf(const Tls& tls) {
 
 class Server final : public HttpServer {
  public:
-  explicit Server(HttpOptions options) : acceptor_(context_), shared_(std::make_shared<Shared>()) {
+  explicit Server(HttpOptions options) : acceptor_(loops_.common()), shared_(std::make_shared<Shared>()) {
     shared_->options = std::move(options);
+    shared_->common = &loops_.common();
+    shared_->loop_at = [this](const std::vector<int>& cores) -> net::io_context& { return loops_.At(cores); };
   }
 
   Status Open() {
@@ -51,14 +53,11 @@ class Server final : public HttpServer {
     if (!error) acceptor_.listen(kBacklog, error);
     if (error) return ResourceLimit("cannot listen on {}:{}; {}", host, port, error.message());
     Accept();
-    for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { context_.run(); });
+    loops_.Run(threads);
     return Status::Ok();
   }
 
-  ~Server() override {
-    context_.stop();
-    for (auto& t : threads_) t.join();
-  }
+  ~Server() override { loops_.Stop(); }
 
   int port() const override {
     Error ignored;
@@ -73,7 +72,7 @@ class Server final : public HttpServer {
   }
   void StopAccepting() override {
     shared_->stopping = true;
-    net::post(context_, [this] {
+    net::post(loops_.common(), [this] {
       Error ignored;
       acceptor_.close(ignored);
     });
@@ -92,7 +91,7 @@ class Server final : public HttpServer {
   }
 
   void Accept() {
-    acceptor_.async_accept(net::make_strand(context_), [this](Error error, tcp::socket socket) {
+    acceptor_.async_accept(net::make_strand(loops_.common()), [this](Error error, tcp::socket socket) {
       if (error == net::error::operation_aborted || !acceptor_.is_open()) return;
       if (const auto tls = shared_->tls.load(); !error && tls != nullptr) {
         Begin(std::make_shared<Connection<TlsStream>>(shared_, std::move(socket), *tls));
@@ -106,10 +105,9 @@ class Server final : public HttpServer {
     });
   }
 
-  net::io_context context_;
+  Loops loops_;
   tcp::acceptor acceptor_;
   std::shared_ptr<Shared> shared_;
-  std::vector<std::thread> threads_;
 };
 
 }  // namespace

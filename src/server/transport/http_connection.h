@@ -2,12 +2,16 @@
 #ifndef TENON_SERVER_TRANSPORT_HTTP_CONNECTION_H_
 #define TENON_SERVER_TRANSPORT_HTTP_CONNECTION_H_
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <boost/asio/dispatch.hpp>
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/ssl.hpp>
+#include <boost/asio/strand.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http.hpp>
@@ -31,6 +35,8 @@ using TlsStream = beast::ssl_stream<beast::tcp_stream>;
 
 struct Shared {
   HttpOptions options;
+  net::io_context* common = nullptr;   // where clients are accepted
+  std::function<net::io_context&(const std::vector<int>& cores)> loop_at;
   std::atomic<std::shared_ptr<net::ssl::context>> tls;   // null: none
   std::atomic<size_t> connections{0};
   std::atomic<bool> stopping{false};
@@ -61,12 +67,11 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
     net::dispatch(stream_.get_executor(), [self = Me()] { self->Shake(&Connection::SayFull); });
   }
 
-  // From any thread. What one partition's model answers is sent from that partition's cores, and its next request is read there:
-  // a client's megabytes cost nothing in the other partitions.
+  // From any thread.
   void Answer(std::function<HttpResponse()> make) {
     net::post(stream_.get_executor(), [self = Me(), home = serve::HomeCores(), make = std::move(make)] {
-      if (home != nullptr) self->home_ = home;
-      serve::FollowTo(self->home_);
+      if (home != nullptr) self->SetHome(home);
+      if constexpr (kTls) serve::FollowTo(self->home_);
       self->waiting_ = false;
       self->gone_ = nullptr;
       Error ignored;
@@ -117,6 +122,42 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
     return r;
   }
 
+  // What one partition's models answer is sent from that partition's cores, and its next request is read there: a client's
+  // megabytes cost nothing in the other partitions. A client that asks the same one twice is served by the loop on its cores; TLS
+  // cannot change loops, so the thread at hand goes to those cores instead.
+  void SetHome(const serve::Cores& home) {
+    if (!kTls && home_ != nullptr && *home == *home_) next_loop_ = &shared_->loop_at(*home);
+    home_ = home;
+  }
+
+  // Between two requests.
+  void Next() {
+    if constexpr (!kTls) {
+      if (next_loop_ != loop_) return MoveTo(*next_loop_);
+    }
+    ReadHeader();
+  }
+
+  // Another connection goes on with the socket there.
+  void MoveTo(net::io_context& loop) {
+    Error error;
+    const auto protocol = Tcp().socket().local_endpoint(error).protocol();
+    if (error) return;  // the client is gone
+    const auto descriptor = Tcp().release_socket().release(error);
+    if (error) return;
+    tcp::socket socket(net::make_strand(loop));
+    socket.assign(protocol, descriptor, error);
+    if (error) {
+      ::close(descriptor);
+      return;
+    }
+    const auto next = std::make_shared<Connection>(shared_, std::move(socket));
+    next->buffer_ = std::move(buffer_);
+    next->home_ = std::move(home_);
+    next->loop_ = next->next_loop_ = &loop;
+    net::dispatch(next->stream_.get_executor(), [next] { next->ReadHeader(); });
+  }
+
   void ReadHeader() {
     if (buffer_.size() == 0) buffer_.shrink_to_fit();  // clients that wait hold no memory
     parser_.emplace();
@@ -134,7 +175,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
 
   void OnHeader(Error error) {
     if (error) return OnReadError(error);
-    serve::FollowTo(home_);
+    if constexpr (kTls) serve::FollowTo(home_);
     Tcp().expires_after(shared_->options.limits.transfer);
     const auto& head = parser_->get();
     keep_alive_ = head.keep_alive();
@@ -213,7 +254,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
       if (ended) self->ReportEnd();
       if (!self->next_) return;
       self->next_ = false;
-      self->keep_alive_ ? self->ReadHeader() : self->Close();
+      self->keep_alive_ ? self->Next() : self->Close();
     });
   }
 
@@ -243,7 +284,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
       if (error) return;
       self->next_ = self->watching_;  // the watch ends first: one read at a time
       if (self->watching_) return;
-      self->keep_alive_ ? self->ReadHeader() : self->Close();
+      self->keep_alive_ ? self->Next() : self->Close();
     });
   }
 
@@ -286,6 +327,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
   std::function<void(uint64_t, beast::string_view, Error&)> on_chunk_;
   std::shared_ptr<HttpRequest> request_;
   serve::Cores home_;  // of whose model answered last
+  net::io_context *loop_ = shared_->common, *next_loop_ = loop_;  // of this request, and of those to come
   std::function<void()> gone_;
   std::function<void(bool)> done_;
   uint64_t chunks_ = 0;
