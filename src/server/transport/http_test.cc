@@ -1,5 +1,5 @@
-// Clients of every manner at once: they stay, leave, send ahead, or vanish. Each gets its own answers, in order, and when all have
-// gone nothing of them is left.
+// Clients of every manner at once: they stay, leave, send ahead, or vanish. Each gets its own answers, in order, and when all
+// have gone nothing of them is left.
 #include "server/transport/http.h"
 
 #include <arpa/inet.h>
@@ -24,7 +24,7 @@ namespace {
 class Workers {
  public:
   explicit Workers(const std::vector<serve::Cores>& homes) {
-    for (const serve::Cores& home : homes) threads_.emplace_back([this, home] { Run(home); });
+    for (const serve::Cores& home : homes) threads_.emplace_back([this, home, seed = threads_.size()] { Run(home, seed); });
   }
   ~Workers() {
     {
@@ -43,9 +43,9 @@ class Workers {
   int gone() const { return gone_; }
 
  private:
-  void Run(const serve::Cores& home) {
+  void Run(const serve::Cores& home, size_t seed) {
     serve::HomeCores() = home;
-    std::minstd_rand dice(static_cast<unsigned>(threads_.size()));
+    std::minstd_rand dice(static_cast<unsigned>(seed));
     for (std::unique_lock lock(mutex_);;) {
       more_.wait(lock, [this] { return stopped_ || !waiting_.empty(); });
       if (stopped_) return;
@@ -157,7 +157,9 @@ void ServeClientsOfEveryManner(const std::vector<serve::Cores>& homes) {
   EXPECT_GT(workers.gone(), 0);
 }
 
-TEST(HttpTest, ClientsOfEveryManner) { ServeClientsOfEveryManner(std::vector<serve::Cores>(3)); }
+TEST(HttpTest, ClientsOfEveryManner) {
+  ServeClientsOfEveryManner(std::vector<serve::Cores>(3));
+}
 
 // Their connections move between the loops of the groups that answer them.
 TEST(HttpTest, ClientsOfEveryMannerAndGroups) {
