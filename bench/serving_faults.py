@@ -99,7 +99,7 @@ def post(server, path, document, timeout=300):
 def reload(report, _, reloads=200, loads=100):
     with tempfile.TemporaryDirectory() as folder:
         folder_of({"rec": ("rec", ""), "other": ("magika", "")}, folder)
-        with serve("--models", folder, "--model-control", "explicit", "--load", "rec") as server:
+        with serve("--models", folder, "--model-control", "explicit", "--load", "rec", "--idle-trim", "1s") as server:
             def act(model, *verbs):
                 for verb in verbs:
                     post(server, f"/v2/repository/models/{model}/{verb}", {})
@@ -113,7 +113,7 @@ def reload(report, _, reloads=200, loads=100):
                             step()
                     rows += answered
                     drained(server)
-                    time.sleep(2)   # what was replaced is gone
+                    time.sleep(3)   # what was replaced is gone, and what ran last holds no memory to run in
                     sizes.append(server.resident())
                 report.add(f"{what}, {times} times: failed of {len(rows)} requests", failed(rows), most=0)
                 report.add("resident set at rest, at the end beside after a fifth", growth(*sizes), most=5, unit="%")

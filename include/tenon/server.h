@@ -262,7 +262,7 @@ struct ServerOptions {
   std::vector<DeviceGroup> groups;
   uint64_t memory_limit = 0;  ///< bytes for everything charged to sessions; 0: no limit
   ModelConfig defaults;  ///< for models without their own settings
-  std::chrono::seconds idle_trim{30};  ///< arenas of a model that nobody asks go back to the system; 0: never
+  std::chrono::milliseconds idle_trim{30000};  ///< arenas of a model that nobody asks go back to the system; 0: never
   ModelOpener open;  ///< required
   ConfigReader read_config;
 };

@@ -34,6 +34,7 @@ struct ServeOptions {
   std::string header_limit = "64K";
   std::string idle_timeout = "120s";
   std::string transfer_timeout = "60s";
+  std::string idle_trim = "30s";
   std::string log_format = "text";
   std::string log_level = "info";
   bool log_requests = false;
@@ -79,6 +80,11 @@ Status SplitDevices(const std::string& layout, InferenceServer& models) {
   return Status::Ok();
 }
 
+std::chrono::milliseconds Milliseconds(double seconds) {
+  constexpr double kMost = 1e9;
+  return std::chrono::milliseconds(static_cast<int64_t>(std::min(seconds, kMost) * 1000));
+}
+
 Result<ServerOptions> ServerOptionsOf(ServeOptions& o, const Context& context) {
   TENON_RETURN_IF_ERROR(o.common.Finish(context));
   ServerOptions s;
@@ -86,6 +92,8 @@ Result<ServerOptions> ServerOptionsOf(ServeOptions& o, const Context& context) {
   o.defaults.max_delay = std::chrono::microseconds(o.max_delay_us);
   o.defaults.threads = o.common.session.threads;
   s.memory_limit = o.common.session.memory_limit;
+  TENON_ASSIGN_OR_RETURN(const double idle_s, ParseDuration(o.idle_trim));
+  s.idle_trim = Milliseconds(idle_s);
   if (o.common.compile.precision != CompileOptions().precision) {
     o.defaults.precision = o.common.compile.precision;
     o.defaults.parameters["precision"] = o.defaults.precision;
@@ -111,11 +119,6 @@ Result<ServerOptions> ServerOptionsOf(ServeOptions& o, const Context& context) {
   };
   if (s.repository.empty() && s.models.empty()) return Usage("nothing to serve; name models, or a folder of them with --models");
   return s;
-}
-
-std::chrono::milliseconds Milliseconds(double seconds) {
-  constexpr double kMost = 1e9;
-  return std::chrono::milliseconds(static_cast<int64_t>(std::min(seconds, kMost) * 1000));
 }
 
 std::string Address(const std::string& host, int port) {
@@ -299,6 +302,8 @@ void AddLimits(CLI::App& app, ServeOptions& o) {
         "TENON_IDLE_TIMEOUT");
   limit("--transfer-timeout", o.transfer_timeout, IsDuration(), "Longest time for an HTTP request, or an answer, on the wire",
         "TENON_TRANSFER_TIMEOUT");
+  limit("--idle-trim", o.idle_trim, IsDuration(), "Working memory of a model that nobody asked for so long goes back; 0s: never",
+        "TENON_IDLE_TRIM");
   limit("--drain", o.drain, IsDuration(), "Longest wait for running requests at the end", "TENON_DRAIN");
 }
 

@@ -1,5 +1,7 @@
 #include "serve/model.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <future>
 
@@ -301,6 +303,7 @@ size_t Model::in_flight() const {
 
 void Model::Work(Instance& instance) {
   std::unique_lock lock(mutex_);
+  last_run_ = Now();   // to warm up
   while (true) {
     if (queue_->size() == 0) {
       if (stopping_) return;
@@ -308,8 +311,12 @@ void Model::Work(Instance& instance) {
         instance.trimmed = true;
         instance.session->Trim();
         Charge(instance);
+        lock.unlock();
+        malloc_trim(0);   // what requests and answers took
+        lock.lock();
+      } else {
+        arrived_.wait(lock);
       }
-      arrived_.wait(lock);
       continue;
     }
     // The cores come first and the choice of requests after, so that those which arrive meanwhile may join.

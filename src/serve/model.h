@@ -72,7 +72,7 @@ class Model {
     std::unique_ptr<Session> session;
     std::vector<std::vector<char>> buffers;   // of joined inputs
     std::atomic<uint64_t> charged{0};
-    bool trimmed = true;
+    bool trimmed = false;
     Running running;                          // guarded by mutex_
     std::thread thread;
   };
