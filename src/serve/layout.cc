@@ -271,7 +271,8 @@ Status Layout::CheckPaddedOutputs() const {
 Result<Fit> Layout::FitOf(const Request& inputs) const {
   if (ragged()) return FitOfRagged(inputs);
   Fit fit;
-  std::map<std::string_view, int64_t> symbols;
+  const std::string unknown = "?";
+  std::map<std::string_view, int64_t> symbols;   // names are the model's
   bool joins = joins_;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const HostTensor& t = inputs[i];
@@ -280,7 +281,7 @@ Result<Fit> Layout::FitOf(const Request& inputs) const {
     joins = joins && !t.is_sequence && !t.shape.empty() && t.shape[0] == fit.rows;
     fit.key += fmt::format("{}:{}", t.name, static_cast<int>(t.dtype));
     for (size_t d = 1; d < t.shape.size(); ++d) {
-      const std::string dim = info != nullptr && d < info->dims.size() ? info->dims[d] : "?";
+      const std::string& dim = info != nullptr && d < info->dims.size() ? info->dims[d] : unknown;
       const bool fixed = FixedExtent(dim).has_value(), symbol = IsSymbol(dim);
       const auto [seen, fresh] = symbol ? symbols.emplace(dim, t.shape[d]) : std::pair(symbols.end(), true);
       if (symbol && seen->second != t.shape[d]) joins = false;   // the session refuses it, by name

@@ -114,6 +114,27 @@ TEST(Layout, ARequestWhoseInputsDisagreeRunsAlone) {
   EXPECT_EQ(layout->FitOf(odd)->key, "");
 }
 
+TEST(Layout, OpenExtentsGoByTheirNames) {
+  for (const auto& [h, w] : {std::pair("h", "w"), std::pair("extent_of_the_picture_down", "extent_of_the_picture_across")}) {
+    const Signature model = {{Info("x", DType::kF32, {"n", h, w}), Info("mask", DType::kF32, {"n", w, h})},
+                             {Info("y", DType::kF32, {"n", h, w})}};
+    ModelConfig config;
+    config.max_batch = 8;
+    const Layout layout = *Layout::Make(config, model);
+    const auto fit = [&](std::vector<int64_t> x, std::vector<int64_t> mask) {
+      const auto zeros = [](const std::vector<int64_t>& shape) {
+        return std::vector<float>(static_cast<size_t>(ElementsOf(shape)));
+      };
+      return *layout.FitOf({Tensor<float>("x", x, zeros(x)), Tensor<float>("mask", mask, zeros(mask))});
+    };
+    EXPECT_EQ(fit({2, 3, 5}, {2, 5, 3}).extents, (std::vector<int64_t>{3, 5}));
+    EXPECT_EQ(fit({2, 4, 4}, {2, 4, 4}).extents, (std::vector<int64_t>{4, 4}));
+    EXPECT_NE(fit({2, 3, 5}, {2, 5, 3}).key, "");
+    EXPECT_NE(fit({2, 3, 5}, {2, 5, 3}).key, fit({2, 3, 4}, {2, 4, 3}).key);
+    EXPECT_EQ(fit({2, 3, 5}, {2, 3, 5}).key, "");   // it disagrees
+  }
+}
+
 TEST(Layout, RefusesPaddingThatCouldNotBeTakenBack) {
   ModelConfig config = Padding();
   EXPECT_EQ(MessageOf(config, Encoder()), "");
