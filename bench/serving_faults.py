@@ -107,7 +107,8 @@ def reload(report, _, reloads=200, loads=100):
             for what, times, step in (("reload", reloads, lambda: act("rec", "load")),
                                       ("load and unload of another model", loads, lambda: act("other", "load", "unload"))):
                 rows, sizes = [], []
-                for part in (times // 5, times - times // 5):
+                tenth = times // 10   # what malloc keeps differs by some percent from one rest to the next: medians of three
+                for part in (tenth, tenth // 2, tenth // 2, times - 3 * tenth, tenth // 2, tenth // 2):
                     with under_load(server.http, infer_request("rec", problems.inputs_of("rec", 1))) as answered:
                         for _ in range(part):
                             step()
@@ -116,7 +117,8 @@ def reload(report, _, reloads=200, loads=100):
                     time.sleep(3)   # what was replaced is gone, and what ran last holds no memory to run in
                     sizes.append(server.resident())
                 report.add(f"{what}, {times} times: failed of {len(rows)} requests", failed(rows), most=0)
-                report.add("resident set at rest, at the end beside after a fifth", growth(*sizes), most=5, unit="%")
+                grown = growth(statistics.median(sizes[:3]), statistics.median(sizes[3:]))
+                report.add("resident set at rest, at the end beside after a fifth", grown, most=5, unit="%")
             server.check_invariant()
 
 

@@ -2,6 +2,9 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 
 #include "base/mapped_file.h"
@@ -9,17 +12,38 @@
 namespace tenon {
 namespace {
 constexpr size_t kAlignment = 64;
+constexpr size_t kPage = 4096;
 constexpr size_t kHugePage = size_t{2} << 20;
+
+constexpr size_t RoundUp(size_t bytes, size_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
+
+// Pages of their own, which go back when they are freed: advice for huge pages on malloc's would stay with what comes to lie
+// there later, and make small things resident by two megabytes.
+void* MapHuge(size_t bytes) {
+  const size_t length = RoundUp(bytes, kPage);
+  void* p = mmap(nullptr, length + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (p == MAP_FAILED) return nullptr;
+  auto* begin = static_cast<std::byte*>(p);
+  auto* data = reinterpret_cast<std::byte*>(RoundUp(reinterpret_cast<uintptr_t>(p), kHugePage));
+  if (data > begin) munmap(begin, static_cast<size_t>(data - begin));
+  if (data < begin + kHugePage) munmap(data + length, static_cast<size_t>(begin + kHugePage - data));
+  madvise(data, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
+  return data;
+}
 }  // namespace
 
 std::shared_ptr<Buffer> Buffer::Allocate(size_t bytes) {
   std::shared_ptr<Buffer> b(new Buffer());
   // Large buffers begin on a huge page: fewer page faults when they are filled, fewer TLB misses when they are read.
-  const size_t alignment = bytes >= kHugePage ? kHugePage : kAlignment;
-  const size_t padded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-  if (padded < bytes) return nullptr;
-  if (posix_memalign(&b->data_, alignment, padded == 0 ? kAlignment : padded) != 0) return nullptr;
-  if (bytes >= kHugePage) madvise(b->data_, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
+  if (bytes > SIZE_MAX - 2 * kHugePage) return nullptr;
+  if (bytes >= kHugePage) {
+    b->data_ = MapHuge(bytes);
+    if (b->data_ == nullptr) return nullptr;
+  } else if (posix_memalign(&b->data_, kAlignment, std::max(kAlignment, RoundUp(bytes, kAlignment))) != 0) {
+    return nullptr;
+  }
   b->bytes_ = bytes;
   b->heap_ = true;
   return b;
@@ -52,7 +76,11 @@ void Buffer::Discard() {
 }
 
 Buffer::~Buffer() {
-  if (heap_) std::free(data_);
+  if (heap_ && bytes_ >= kHugePage) {
+    munmap(data_, RoundUp(bytes_, kPage));
+  } else if (heap_) {
+    std::free(data_);
+  }
   if (release_) release_();
 }
 

@@ -80,7 +80,7 @@ struct HttpLimits {
 struct HttpOptions {
   std::string host = "127.0.0.1";
   int port = 0;                             ///< 0: any free one
-  int threads = 1;
+  int threads = 1;                          ///< of the common loop of events; those of groups have no more
   HttpLimits limits;
   Tls tls;                                  ///< without a certificate: none
   HttpGate gate;                            ///< may be empty
