@@ -1,47 +1,24 @@
 #include "tensor/tensor.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <cstdlib>
 
 #include "base/mapped_file.h"
+#include "tensor/huge_pages.h"
 
 namespace tenon {
 namespace {
 constexpr size_t kAlignment = 64;
-constexpr size_t kPage = 4096;
-constexpr size_t kHugePage = size_t{2} << 20;
-
-constexpr size_t RoundUp(size_t bytes, size_t unit) {
-  return (bytes + unit - 1) / unit * unit;
-}
-
-// Pages of their own, which go back when they are freed: advice for huge pages on malloc's would stay with what comes to lie
-// there later, and make small things resident by two megabytes.
-void* MapHuge(size_t bytes) {
-  const size_t length = RoundUp(bytes, kPage);
-  void* p = mmap(nullptr, length + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (p == MAP_FAILED) return nullptr;
-  auto* begin = static_cast<std::byte*>(p);
-  auto* data = reinterpret_cast<std::byte*>(RoundUp(reinterpret_cast<uintptr_t>(p), kHugePage));
-  if (data > begin) munmap(begin, static_cast<size_t>(data - begin));
-  if (data < begin + kHugePage) munmap(data + length, static_cast<size_t>(begin + kHugePage - data));
-  madvise(data, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
-  return data;
-}
 }  // namespace
 
 std::shared_ptr<Buffer> Buffer::Allocate(size_t bytes) {
   std::shared_ptr<Buffer> b(new Buffer());
   // Large buffers begin on a huge page: fewer page faults when they are filled, fewer TLB misses when they are read.
-  if (bytes > SIZE_MAX - 2 * kHugePage) return nullptr;
   if (bytes >= kHugePage) {
-    b->data_ = MapHuge(bytes);
+    b->data_ = MapHugePages(bytes);
     if (b->data_ == nullptr) return nullptr;
-  } else if (posix_memalign(&b->data_, kAlignment, std::max(kAlignment, RoundUp(bytes, kAlignment))) != 0) {
+  } else if (posix_memalign(&b->data_, kAlignment, std::max(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment)) !=
+             0) {
     return nullptr;
   }
   b->bytes_ = bytes;
@@ -77,7 +54,7 @@ void Buffer::Discard() {
 
 Buffer::~Buffer() {
   if (heap_ && bytes_ >= kHugePage) {
-    munmap(data_, RoundUp(bytes_, kPage));
+    UnmapHugePages(data_, bytes_);
   } else if (heap_) {
     std::free(data_);
   }
